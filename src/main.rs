@@ -154,10 +154,10 @@ fn report<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
 
 /// Runs `quoin doctor` and prints each finding at once.
 fn doctor(loaded: &LoadedSettings, options: doctor::Options, beside: &Beside) -> ExitCode {
-    let looked = doctor::run(loaded, options, beside, &mut |line| {
+    let checked = doctor::run(loaded, options, beside, &mut |line| {
         print(&format!("{line}\n"));
     });
-    match looked {
+    match checked {
         Ok(worst) => ExitCode::from(worst.exit_code()),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "quoin: {error}");

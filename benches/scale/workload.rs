@@ -20,7 +20,7 @@ const BACKLOG_OF_EACH: usize = 10;
 /// Pipelines of all clients that are in the queues before both sides begin.
 const BACKLOG_PIPELINES: usize = 4;
 /// Longest sleep of a client before it checks again whether it may continue.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const RECHECK: Duration = Duration::from_millis(1);
 
 /// What to do.
 pub struct Case<'a> {
@@ -216,7 +216,7 @@ impl Shared {
                 }
                 return true;
             }
-            let _ = tokio::time::timeout(LOOK_AGAIN, self.news.notified()).await;
+            let _ = tokio::time::timeout(RECHECK, self.news.notified()).await;
         }
         false
     }
@@ -278,7 +278,7 @@ pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
     tokio::time::sleep_until(measure_from.into()).await;
     let before = Reading::take(case, &shared).await?;
     while !shared.is_over() {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(RECHECK).await;
     }
     let reading = Reading::take(case, &shared).await?.since(&before);
     for task in tasks {

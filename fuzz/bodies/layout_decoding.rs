@@ -108,11 +108,11 @@ fn values(value: &[u8]) {
         assert_eq!(FieldValue::decode(&field.encode()).ok(), Some(field));
     }
     for form in [FieldRow::Hash, FieldRow::Set] {
-        let entries = form.decode_body(&row).ok();
+        let entries = form.decode_inline(&row).ok();
         let length = entries.as_ref().map(|entries| entries.len() as i64);
-        assert_eq!(length, form.count_body(&row).ok());
-        if let Some(body) = entries.and_then(|entries| form.encode_body(&entries, usize::MAX)) {
-            assert_eq!(form.count_body(&body).ok(), length);
+        assert_eq!(length, form.count_inline(&row).ok());
+        if let Some(inline) = entries.and_then(|entries| form.encode_inline(&entries, usize::MAX)) {
+            assert_eq!(form.count_inline(&inline).ok(), length);
         }
     }
     if let Ok(entry) = MemberEntry::decode(value)

@@ -175,7 +175,7 @@ impl Fleet {
             return;
         };
         slot.proxy.lead_to(None);
-        self.look_for_wrongs(number, &mut running.server);
+        self.check_for_wrongs(number, &mut running.server);
         running.server.signal("KILL");
         running.server.wait();
     }
@@ -254,7 +254,7 @@ impl Fleet {
     pub fn examine(&self) {
         for number in 0..self.slots.len() {
             if let Some(running) = self.lock(number).as_mut() {
-                self.look_for_wrongs(number, &mut running.server);
+                self.check_for_wrongs(number, &mut running.server);
             }
         }
     }
@@ -312,7 +312,7 @@ impl Fleet {
         folder
     }
 
-    fn look_for_wrongs(&self, number: usize, server: &mut Server) {
+    fn check_for_wrongs(&self, number: usize, server: &mut Server) {
         let log = server.log();
         self.report_panic(number, &log);
         if let Some(status) = server.ending() {

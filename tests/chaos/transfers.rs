@@ -44,7 +44,7 @@ pub struct State {
     pub counts: Vec<i64>,
 }
 
-const LOOK: [&str; 9] = [
+const READS: [&str; 9] = [
     "LRANGE transfer:first 0 -1",
     "LRANGE transfer:second 0 -1",
     "ZRANGE transfer:marks 0 -1",
@@ -75,7 +75,7 @@ pub fn transfer(client: &mut Client<'_>, number: u32, mut goes_on: impl FnMut() 
             0 | 1 => add(client, payload, &mut ledger),
             2 | 3 => move_one(client, payload, &mut ledger),
             4 => remove_one(client, &mut ledger),
-            _ => look(client),
+            _ => read_all(client),
         }
         std::thread::sleep(std::time::Duration::from_millis(
             client.random.random_range(0..15),
@@ -151,8 +151,8 @@ fn remove_one(client: &mut Client<'_>, ledger: &mut Ledger) {
     }
 }
 
-fn look(client: &mut Client<'_>) {
-    let commands: Vec<_> = LOOK.iter().map(|text| line(text)).collect();
+fn read_all(client: &mut Client<'_>) {
+    let commands: Vec<_> = READS.iter().map(|text| line(text)).collect();
     if let Answer::Reply(reply) = client.transaction(&commands)
         && let Err(wrong) = read_elements(&reply).and_then(|state| check_halves(&state))
     {
@@ -175,7 +175,7 @@ fn payloads(reply: Option<&Value>) -> Result<Vec<Payload>, String> {
         .map_err(|()| format!("not payloads: {texts:?}"))
 }
 
-/// Reads the reply to [`LOOK`], and checks that lengths match the content.
+/// Reads the reply to [`READS`], and checks that lengths match the content.
 fn read_elements(reply: &Value) -> Result<State, String> {
     let items = reply.items().unwrap_or_default();
     let state = State {
@@ -196,7 +196,7 @@ fn read_elements(reply: &Value) -> Result<State, String> {
         if length != i64::try_from(list.len()).ok() {
             return Err(format!(
                 "{}: {length:?} beside {}",
-                LOOK[3 + index],
+                READS[3 + index],
                 list.len()
             ));
         }
@@ -214,11 +214,11 @@ fn count_of(reply: &Value) -> i64 {
 /// Reads everything once all is over.
 pub fn read_state(connection: &mut Connection) -> Result<State, String> {
     let mut command = |text: &str| connection.command(&line(text)).unwrap();
-    let looked = Value::Aggregate(b'*', Some(LOOK.iter().map(|text| command(text)).collect()));
+    let read = Value::Aggregate(b'*', Some(READS.iter().map(|text| command(text)).collect()));
     Ok(State {
         moves: payloads(Some(&command("LRANGE transfer:moves 0 -1")))?,
         moved: payloads(Some(&command("ZRANGE transfer:moved 0 -1")))?,
-        ..read_elements(&looked)?
+        ..read_elements(&read)?
     })
 }
 

@@ -160,11 +160,11 @@ impl Server {
             };
             self.0.watchers().watch(key.clone(), &watch.touched);
             let name = key.key.clone();
-            let look = self.0.read(0, move |context| {
+            let read = self.0.read(0, move |context| {
                 let name = name.clone();
                 Box::pin(async move { Ok(context.fingerprint(&name).await?) })
             });
-            let fingerprint = look.await.unwrap();
+            let fingerprint = read.await.unwrap();
             watch.keys.push(WatchedKey { key, fingerprint });
         }
         watch

@@ -12,7 +12,7 @@ const CLIENTS: usize = 4;
 /// One comes first, so the other sees it: they cannot both find nothing.
 pub fn a_read_does_not_overtake_the_write_before_it(bench: &Bench) {
     let [first, second] = &bench.servers;
-    let writes_and_looks = [
+    let writes_and_reads = [
         (["RPUSH a x", "RPUSH b x"], ["LLEN b", "LLEN a"]),
         (
             ["LPUSH a x", "LPUSH b x"],
@@ -29,19 +29,19 @@ pub fn a_read_does_not_overtake_the_write_before_it(bench: &Bench) {
         (["RPUSH a x", "RPUSH b x"], ["DBSIZE", "DBSIZE"]),
     ];
     for round in 0..ROUNDS {
-        let (writes, looks) = writes_and_looks[round % writes_and_looks.len()];
+        let (writes, reads) = writes_and_reads[round % writes_and_reads.len()];
         bench.run(0, "DEL a b");
         let (left, right) = bench.block_on(async {
-            let lines = [[writes[0], looks[0]], [writes[1], looks[1]]];
+            let lines = [[writes[0], reads[0]], [writes[1], reads[1]]];
             tokio::join!(first.pipeline(&lines[0]), second.pipeline(&lines[1]))
         });
         let has_found = |replies: &[Reply]| match &replies[1] {
-            Reply::Integer(count) => *count > i64::from(looks[0] == "DBSIZE"),
+            Reply::Integer(count) => *count > i64::from(reads[0] == "DBSIZE"),
             other => !texts(other).is_empty() || matches!(other, Reply::Double(_)),
         };
         assert!(
             has_found(&left) || has_found(&right),
-            "{writes:?} {looks:?}: {left:?} {right:?}"
+            "{writes:?} {reads:?}: {left:?} {right:?}"
         );
     }
 }
@@ -52,9 +52,9 @@ pub fn reads_after_pushes_of_many_clients_see_their_own(bench: &Bench) {
         for round in 0..ROUNDS {
             let value = format!("{client}-{round}");
             let push = format!("RPUSH list {value}");
-            let look = format!("LPOS list {value}");
+            let search = format!("LPOS list {value}");
             let replies = server
-                .pipeline(&[&push, &look, "LLEN list", &push, "LLEN list"])
+                .pipeline(&[&push, &search, "LLEN list", &push, "LLEN list"])
                 .await;
             let integers: Vec<i64> = replies
                 .iter()

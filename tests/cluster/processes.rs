@@ -72,13 +72,13 @@ fn nothing_is_popped_for_a_client_that_has_left() {
     let Some([first, second]) = servers() else {
         return;
     };
-    let mut looking = second.connect();
+    let mut observing = second.connect();
     for line in ["BLPOP jobs 0\r\n", "BLMPOP 0 2 jobs more LEFT\r\n"] {
         let mut waiting = second.connect();
         waiting.send(line);
-        wait_for_blocked(&mut looking, 1);
+        wait_for_blocked(&mut observing, 1);
         drop(waiting);
-        wait_for_blocked(&mut looking, 0);
+        wait_for_blocked(&mut observing, 0);
     }
     let mut pushing = first.connect();
     assert_eq!(pushing.run("RPUSH jobs a"), ":1\r\n");

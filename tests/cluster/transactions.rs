@@ -27,8 +27,8 @@ async fn transfer(server: Server) {
         };
         let count = 1 + SystemRandom.below(3);
         let pop = format!("{from}LPOP account {count}");
-        let looked = server.run(&format!("{from}LLEN account")).await;
-        if matches!(looked, Reply::Integer(length) if length < 20) {
+        let read = server.run(&format!("{from}LLEN account")).await;
+        if matches!(read, Reply::Integer(length) if length < 20) {
             continue;
         }
         let pushed = format!("{to}RPUSH account{}", " x".repeat(count as usize));
@@ -39,7 +39,7 @@ async fn transfer(server: Server) {
     }
 }
 
-async fn look(server: Server) {
+async fn observe(server: Server) {
     for _ in 0..ROUNDS {
         let lines = ["0:LLEN account", "2:LLEN account"];
         let sum: i64 = integers(&server.exec(&lines).await).iter().sum();
@@ -66,8 +66,8 @@ pub fn no_reader_sees_half_of_a_transfer(bench: &Bench) {
         tokio::join!(
             transfer(first.clone()),
             transfer(second.clone()),
-            look(first.clone()),
-            look(second.clone()),
+            observe(first.clone()),
+            observe(second.clone()),
         )
     });
     let lines = ["0:LLEN account", "2:LLEN account"];

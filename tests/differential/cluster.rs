@@ -300,7 +300,7 @@ fn what_changes_slots_is_refused() {
         let reply = Connection::open(address).unwrap().command(&words).unwrap();
         let name = words[1];
         let expected = format!(
-            "ERR CLUSTER {name} is not supported: slots belong to the living servers (see \
+            "ERR CLUSTER {name} is not supported: slots belong to the live servers (see \
              docs/start/compatibility.md)"
         );
         assert_eq!(reply.error_text().as_deref(), Some(expected.as_str()));

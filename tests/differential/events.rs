@@ -14,12 +14,12 @@ const DURATION: Duration = Duration::from_secs(10);
 const STEPS_MAX: usize = 4_000;
 
 /// A server with a subscriber of everything.
-struct Heard {
+struct Subscribed {
     commands: Connection,
     listener: Connection,
 }
 
-impl Heard {
+impl Subscribed {
     fn new(mut commands: Connection, mut listener: Connection) -> Self {
         for words in [
             &["CONFIG", "SET", "notify-keyspace-events", "KEAn"][..],
@@ -77,9 +77,9 @@ fn random_commands_publish_the_events_of_redis() {
     };
     let quoin = Server::start();
     let connect = || Connection::open(quoin.address()).unwrap();
-    let mut ours = Heard::new(connect(), connect());
+    let mut ours = Subscribed::new(connect(), connect());
     let connect = || Connection::open_unix(redis.socket()).unwrap();
-    let mut theirs = Heard::new(connect(), connect());
+    let mut theirs = Subscribed::new(connect(), connect());
     let started = Instant::now();
     let mut steps = 0;
     let mut events = 0;
@@ -115,7 +115,7 @@ fn random_commands_publish_the_events_of_redis() {
 fn a_key_that_expires_is_told_by_its_channel_and_by_the_event() {
     let quoin = Server::start();
     let connect = || Connection::open(quoin.address()).unwrap();
-    let mut ours = Heard::new(connect(), connect());
+    let mut ours = Subscribed::new(connect(), connect());
     for words in [
         &["SELECT", "3"][..],
         &["RPUSH", "list", "a"],
@@ -123,14 +123,14 @@ fn a_key_that_expires_is_told_by_its_channel_and_by_the_event() {
     ] {
         assert_eq!(ours.commands.command(words).unwrap().error(), None);
     }
-    let mut heard = Vec::new();
-    while heard.len() < 8 {
+    let mut received = Vec::new();
+    while received.len() < 8 {
         let message = ours.listener.read().unwrap();
         let words = message.items().unwrap().iter().skip(2);
         let words = words.map(|word| word.bytes().unwrap_or_default());
-        heard.push(words.collect::<Vec<_>>().join(&b' '));
+        received.push(words.collect::<Vec<_>>().join(&b' '));
     }
-    let heard: Vec<_> = heard
+    let received: Vec<_> = received
         .iter()
         .map(|words| String::from_utf8_lossy(words).into_owned())
         .collect();
@@ -143,5 +143,5 @@ fn a_key_that_expires_is_told_by_its_channel_and_by_the_event() {
             ]
         })
         .collect();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }

@@ -19,7 +19,7 @@ fn push_and_fail(line: &str) -> Call {
     let invocation = invocation(&words(line));
     let row = Box::leak(Box::new(Row {
         handler: write_handler!(push_then_fail),
-        series: None,
+        coalescing: None,
         ..*invocation.row
     }));
     Call::command(Invocation { row, ..invocation }, true)

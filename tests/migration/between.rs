@@ -19,10 +19,10 @@ pub struct Between {
 }
 
 impl Between {
-    /// Calls `look` with what the client has sent together, before passing it on.
+    /// Calls `inspect` with what the client has sent together, before passing it on.
     pub fn start(
         server: SocketAddr,
-        mut look: impl FnMut(&[u8]) -> Fate + Send + 'static,
+        mut inspect: impl FnMut(&[u8]) -> Fate + Send + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -53,7 +53,7 @@ impl Between {
                     return server.shutdown(Shutdown::Both);
                 }
                 answered.store(0, Ordering::SeqCst);
-                match look(&buffer[..count]) {
+                match inspect(&buffer[..count]) {
                     Fate::Passes => server.write_all(&buffer[..count])?,
                     Fate::BreaksAfter(arriving) => {
                         server.write_all(&buffer[..arriving])?;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::command::arguments::argument;
 use crate::command::flags::Flags;
 use crate::command::grammar::{key, string};
-use crate::command::key_specs::{INSERT, LOOK, at};
+use crate::command::key_specs::{CHECK, INSERT, at};
 use crate::command::row::{Group, Handler, Row};
 use crate::error::CommandError;
 use crate::keyspace::handle::{Value, ValueMut};
@@ -21,7 +21,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "bag",
     encoding: |_, _| Box::pin(async { Ok("rows") }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: false,
     flow: ElementFlow::Nothing,
     sections: &[
@@ -81,7 +81,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the number of values in a bag.")
         .complexity("O(log N), N being all that is stored")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
 ];
 

@@ -258,8 +258,8 @@ fn a_client_that_is_woken_while_it_takes_nothing_holds_up_nobody() {
     });
     // More than the system buffers for a client that reads nothing.
     let message = "m".repeat(7_000_000);
-    let heard = probe.command(&["PUBLISH", "c", &message]);
-    assert_eq!(heard, format!(":{count}\r\n"));
+    let receivers = probe.command(&["PUBLISH", "c", &message]);
+    assert_eq!(receivers, format!(":{count}\r\n"));
     let mut total = |client: &Socket| total_memory(&mut probe, client).unwrap();
     wait_until("messages wait for all", || {
         all.iter().all(|client| total(client) > 1_000_000)

@@ -269,8 +269,8 @@ fn commands_that_redis_does_not_have_tell_their_grammar_too() {
     let mut socket = server.connect();
     assert_eq!(
         socket.run("COMMAND DOCS pq.move").replace("\r\n", " "),
-        "*2 $7 pq.move *10 $7 summary $177 Pops the oldest value of the lowest or highest \
-         priority, pushes it to another priority queue with that priority, and returns both. \
+        "*2 $7 pq.move *10 $7 summary $164 Moves the oldest value of the lowest or highest \
+         priority to another priority queue, and returns it with its priority. \
          Deletes the queue if the last value was moved. $5 since $5 0.1.0 $5 group $14 \
          priority-queue $10 complexity $36 O(log N), N being all that is stored $9 arguments *3 \
          *8 $4 name $6 source $4 type $3 key $12 display_text $6 source $14 key_spec_index :0 \

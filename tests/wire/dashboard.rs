@@ -113,7 +113,11 @@ fn wrong_passwords_are_refused_and_slowed_down() {
                 break;
             }
         }
-        assert!(page.body.contains("is wrong"), "{}", page.body);
+        assert!(
+            page.body.contains("Wrong user or password"),
+            "{}",
+            page.body
+        );
         assert!(!page.body.contains("wrong\""), "a password is repeated");
         assert_eq!(page.header("set-cookie"), None);
         // A minute may end meanwhile.

@@ -155,15 +155,15 @@ fn a_supervisor_is_told_of_the_life_of_the_server() {
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let heard = || {
+    let notification = || {
         let mut buffer = [0; 256];
         let count = socket.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..count])
             .trim_end()
             .to_owned()
     };
-    let heard_next = |state: &str| {
-        let found = std::iter::repeat_with(heard).find(|one| one != "WATCHDOG=1");
+    let expect_next = |state: &str| {
+        let found = std::iter::repeat_with(notification).find(|one| one != "WATCHDOG=1");
         let found = found.unwrap();
         assert!(found.starts_with(state), "{found}");
     };
@@ -173,18 +173,18 @@ fn a_supervisor_is_told_of_the_life_of_the_server() {
     ];
     let flags = ["--data-dir".to_owned(), "data".to_owned()];
     let mut server = Server::start_on_store(folder.path(), &flags, &variables).unwrap();
-    heard_next("READY=1");
+    expect_next("READY=1");
     let info = server.connect().run("INFO server");
     assert!(
         info.contains("\r\nprocess_supervised:systemd\r\n"),
         "{info}"
     );
     server.signal("HUP");
-    heard_next("RELOADING=1\nMONOTONIC_USEC=");
-    heard_next("READY=1");
-    while heard() != "WATCHDOG=1" {}
+    expect_next("RELOADING=1\nMONOTONIC_USEC=");
+    expect_next("READY=1");
+    while notification() != "WATCHDOG=1" {}
     server.signal("TERM");
-    heard_next("STOPPING=1");
+    expect_next("STOPPING=1");
     assert!(server.wait().success());
 }
 

@@ -661,7 +661,7 @@ fn no_client_keeps_a_value_that_has_changed() {
             .map(|key| socket.run(&format!("GET k{key}")))
             .collect();
         for mut cache in caches {
-            cache.hear();
+            cache.take_invalidations();
             for (key, value) in values.iter().enumerate() {
                 if let Some(held) = &cache.values[key] {
                     assert_eq!(held, value);
@@ -716,7 +716,7 @@ impl Cache {
             let value = self.reply();
             self.values[key] = Some(value);
         }
-        self.hear();
+        self.take_invalidations();
     }
 
     fn read_in_a_script(&mut self, key: usize) {
@@ -727,11 +727,10 @@ impl Cache {
             let value = self.reply();
             self.values[key] = Some(value);
         }
-        self.hear();
+        self.take_invalidations();
     }
 
-    /// Takes invalidations.
-    fn hear(&mut self) {
+    fn take_invalidations(&mut self) {
         self.socket.send("PING\r\n");
         assert_eq!(self.reply(), "+PONG\r\n");
     }

@@ -139,7 +139,7 @@ impl Definition {
 
     /// Whether every channel and pattern that `before` allowed is still allowed. Compares the patterns of
     /// rules.
-    pub fn hears_as_much_as(&self, before: &Self) -> bool {
+    pub fn keeps_channels_of(&self, before: &Self) -> bool {
         if self.selectors().any(|selector| selector.all_channels) {
             return true;
         }
@@ -153,7 +153,7 @@ impl Definition {
     }
 
     /// Whether a client may be subscribed to a channel or to a pattern of channels.
-    pub fn hears(&self, channel: &[u8], is_pattern: bool) -> bool {
+    pub fn may_subscribe(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.selectors()
             .any(|selector| selector.allows_channel(channel, is_pattern))
     }

@@ -195,8 +195,8 @@ pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 /// Concurrent lookups of host names for MIGRATE and `trace-endpoint`. Each uses a thread, and
 /// others wait.
 pub const NAME_LOOKUPS_MAX: usize = 4;
-/// Number of marks of servers that want to hear of changed keys, read at a time.
-pub const CHANGE_MARKS_PER_LOOK: usize = 1_000;
+/// Number of marks of servers to which others report changed keys, read at a time.
+pub const CHANGE_MARKS_PER_READ: usize = 1_000;
 /// Time without a sign of life after which other servers remove such a mark.
 pub const CHANGE_MARK_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
 /// Bytes of names of changed keys that a batch sends to other servers. If there are more, it
@@ -355,10 +355,10 @@ pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// A batch reads ahead for a command that takes at most this many elements from a queue.
 pub const TAKEN_AHEAD_MAX: usize = 1_024;
 /// On a cluster, an awaited key is checked again after this time even if nothing was reported about
-/// it. Longer if more keys are awaited than [`WAITERS_LOOKED_AT_PER_POLL`] allows.
-pub const WAITERS_LOOKED_AT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
+/// it. Longer if more keys are awaited than [`WAITERS_RECHECKED_PER_POLL`] allows.
+pub const WAITERS_RECHECKED_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
 /// Maximum number of awaited keys that are checked again in each [`RELAY_POLL`].
-pub const WAITERS_LOOKED_AT_PER_POLL: usize = 50;
+pub const WAITERS_RECHECKED_PER_POLL: usize = 50;
 /// Attempts at committing one batch before its commands are answered with an error.
 pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
 /// Time after which a repeatedly failing batch is given up.
@@ -582,7 +582,7 @@ pub const TASK_MISSED_MAX: usize = 1_000;
 /// With MISSED SKIP, a moment counts as missed if it is longer ago than this.
 pub const TASK_LATE_MS: i64 = 60_000;
 /// Leased or delayed tasks that one TASK.LIST examines, whatever its COUNT.
-pub const TASK_LIST_LOOKS_MAX: usize = 1_000;
+pub const TASK_LIST_CHECKED_MAX: usize = 1_000;
 /// Tasks that one TASK.PURGE, or TASK.REVIVE with ALL, changes.
 pub const TASK_STEERED_MAX: usize = 1_000;
 /// Elements in one reply of PQ.LIST or TASK.LIST.

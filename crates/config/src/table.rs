@@ -217,7 +217,7 @@ settings! {
     }
     sentinel_port: u16 {
         "sentinel-port" = "0", Integer(0, 65_535), START,
-            "TCP port on which the server answers as Redis Sentinel does, so that Sentinel clients find a living server (docs/operate/several-servers.md); 26379 is usual, 0 disables it. Only commands that change something need a password";
+            "TCP port on which the server answers as Redis Sentinel does, so that Sentinel clients find a live server (docs/operate/several-servers.md); 26379 is usual, 0 disables it. Only commands that change something need a password";
     }
     sentinel_tls_port: u16 {
         "sentinel-tls-port" = "0", Integer(0, 65_535), START,
@@ -225,11 +225,11 @@ settings! {
     }
     sentinel_masters: Vec<String> {
         "sentinel-masters" = "mymaster", Special(special::MASTER_NAMES), START,
-            "Master names that Sentinel clients ask for. For each name, all servers return the same living server, and the names are spread over the servers: use one name per application. Set the same value on all servers";
+            "Master names that Sentinel clients ask for. For each name, all servers return the same live server, and the names are spread over the servers: use one name per application. Set the same value on all servers";
     }
     cluster_port: u16 {
         "cluster-port" = "0", Integer(0, 65_535), START,
-            "TCP port on which the server answers as a Redis Cluster node, so that Cluster clients find the living servers and spread their keys over them (docs/operate/several-servers.md); 0 disables it. In Redis, this is the port of the cluster bus, which Quoin does not have";
+            "TCP port on which the server answers as a Redis Cluster node, so that Cluster clients find the live servers and spread their keys over them (docs/operate/several-servers.md); 0 disables it. In Redis, this is the port of the cluster bus, which Quoin does not have";
     }
     cluster_tls_port: u16 {
         "cluster-tls-port" = "0", Integer(0, 65_535), START,

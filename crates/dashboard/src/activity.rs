@@ -28,7 +28,7 @@ pub(crate) fn most_active(view: &mut View<'_>) -> Result<Markup, NoPage> {
                 table {
                     thead { tr {
                         th scope="col" { "Name" } th scope="col" { "Type" }
-                        th.number scope="col" { "In a second" } th.number scope="col" { "Out a second" }
+                        th.number scope="col" { "In/s" } th.number scope="col" { "Out/s" }
                         th.number scope="col" { "In" } th.number scope="col" { "Out" }
                         th.number scope="col" { "Retries" } th.number scope="col" { "Deaths" }
                         th.number scope="col" { "Waiting" }
@@ -72,13 +72,13 @@ pub(crate) fn of_queue(view: &mut View<'_>, key: &[u8]) -> Result<Markup, NoPage
     Ok(html! {
         @if let Some(queue) = found {
             dl.figures {
-                (figure("In a second", &about(queue.in_per_second), &format!("{} counted", count(queue.elements_in))))
-                (figure("Out a second", &about(queue.out_per_second), &format!("{} counted", count(queue.elements_out))))
+                (figure("In per second", &about(queue.in_per_second), &format!("{} counted", count(queue.elements_in))))
+                (figure("Out per second", &about(queue.out_per_second), &format!("{} counted", count(queue.elements_out))))
                 @if queue.kind == Kind::TaskQueue {
                     (figure("Retries", &count(queue.retries), ""))
                     (figure("Deaths", &count(queue.deaths), ""))
                 }
-                (figure("Waiting clients", &count(queue.waiting), "of this server"))
+                (figure("Waiting clients", &count(queue.waiting), "on this server"))
             }
         }
     })

@@ -42,7 +42,7 @@ pub(crate) fn chart(
                 span.peak { "peak " (show(greatest)) }
             }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img"
-                aria-label={ (title) ", the last hour, at most " (show(greatest)) } {
+                aria-label={ (title) ", last hour, peak " (show(greatest)) } {
                 @for quarter in 1..4 {
                     line.grid x1=(WIDTH * f64::from(quarter) / 4.0) x2=(WIDTH * f64::from(quarter) / 4.0)
                         y1="0" y2=(HEIGHT) {}

@@ -58,7 +58,7 @@ impl Dashboard {
             self.entrance.end_session(&asked);
             plain(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "this page failed, and the log says more",
+                "this page failed: see the log of the server",
             )
         });
         protect(&mut response);
@@ -80,7 +80,10 @@ impl Dashboard {
             Method::POST if asked.is_of_another_site() => return self.forged(asked),
             Method::POST => {}
             _ => {
-                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and POST");
+                let mut response = plain(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "only GET and POST are allowed",
+                );
                 let allowed = HeaderValue::from_static("GET, HEAD, POST");
                 response.headers_mut().insert(ALLOW, allowed);
                 return response;
@@ -133,7 +136,7 @@ impl Dashboard {
                 return self.entrance.to_login(asked, true);
             }
             Err(NoPage::Refused(line)) => {
-                let body = frame::refusal("The server refuses this", &line);
+                let body = frame::refusal("The server refused this", &line);
                 (StatusCode::FORBIDDEN, pages::without_place("Refused", body))
             }
             Err(NoPage::Missing(what)) => {
@@ -169,8 +172,8 @@ impl Dashboard {
     fn forged(&self, asked: &Asked) -> Response<String> {
         let theme = frame::theme_of(asked.cookie(frame::THEME_COOKIE));
         let body = maud::html! {
-            p.notice.error { "This form is not of a page of this session. Nothing was changed." }
-            p { a href="/" { "To the dashboard" } }
+            p.notice.error { "This form does not belong to your session. Nothing was changed." }
+            p { a href="/" { "Back to the dashboard" } }
         };
         let mut response = document(frame::bare("Refused", theme, &body));
         *response.status_mut() = StatusCode::FORBIDDEN;

@@ -62,7 +62,7 @@ pub(crate) fn page(
         html lang="en" data-theme=(theme) {
             (head(&page.title))
             body {
-                a.skip href="#main" { "Skip to the content" }
+                a.skip href="#main" { "Skip to content" }
                 header.top {
                     a.brand href="/" { (mark()) span { "Quoin" } }
                     nav aria-label="Pages" {
@@ -77,12 +77,12 @@ pub(crate) fn page(
                             (token(session))
                             input type="hidden" name="theme" value=(next_theme);
                             input type="hidden" name="next" value=(here);
-                            button.quiet type="submit" title={ "Theme: " (theme) ". Change to " (next_theme) } {
+                            button.quiet type="submit" title={ "Theme: " (theme) ". Switch to " (next_theme) } {
                                 (theme_icon(theme))
                                 span.visually-hidden { "Theme: " (theme) }
                             }
                         }
-                        span.user title="The user of this session" { (session.user) }
+                        span.user title="You are logged in as this user" { (session.user) }
                         form method="post" action="/logout" {
                             (token(session))
                             button.quiet type="submit" { "Log out" }
@@ -98,7 +98,7 @@ pub(crate) fn page(
                 footer {
                     span #refreshed { }
                     span.keys {
-                        kbd { "/" } " search · " kbd { "g" } " and " kbd { "o q f c l s e" } " pages · "
+                        kbd { "/" } " search · " kbd { "g" } " then " kbd { "o q f c l s e" } " pages · "
                         kbd { "r" } " refresh"
                     }
                 }

@@ -33,7 +33,7 @@ pub(crate) fn block(value: &[u8]) -> Markup {
                 None => (figures::readable(shown)),
             }
             @if shown.len() < value.len() {
-                span.cut { "\n… " (figures::bytes(value.len() as f64)) " in all" }
+                span.cut { "\n… " (figures::bytes(value.len() as f64)) " in total" }
             }
         }
     }
@@ -199,7 +199,7 @@ mod tests {
         let value = vec![b'a'; DASHBOARD_SHOWN_BYTES_MAX * 2];
         let html = block(&value).into_string();
         assert!(html.len() < DASHBOARD_SHOWN_BYTES_MAX + 200);
-        assert!(html.contains("32.0 KiB in all"), "{html}");
+        assert!(html.contains("32.0 KiB in total"), "{html}");
         let cut = line(&"ä".repeat(200).into_bytes());
         assert_eq!(cut, format!("{}…", "ä".repeat(80)));
     }

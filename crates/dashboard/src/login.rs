@@ -120,7 +120,7 @@ impl Entrance {
                 Some(Err(NoLogin::Refused(line))) if line.starts_with("DENIED") => Some(denial()),
                 Some(Err(NoLogin::Failed(why))) => Some(why),
                 _ if !asked.query.text("over").is_empty() => {
-                    Some("The session has ended. Log in again.".to_owned())
+                    Some("Your session has ended. Log in again.".to_owned())
                 }
                 _ => None,
             };
@@ -130,7 +130,7 @@ impl Entrance {
         let from = asked.from.ip();
         let now_ms = self.host.now_ms();
         if !self.failures.admit(from, now_ms) {
-            let why = "Too many logins have failed. Wait a minute.";
+            let why = "Too many failed logins. Wait a minute.";
             let mut response = self.login_page(asked, next, Some(why));
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             return response;
@@ -154,7 +154,7 @@ impl Entrance {
                 let (status, why) = match why {
                     NoLogin::Refused(line) if line.starts_with("WRONGPASS") => (
                         StatusCode::UNAUTHORIZED,
-                        "The user or the password is wrong.".to_owned(),
+                        "Wrong user or password.".to_owned(),
                     ),
                     NoLogin::Refused(line) if line.starts_with("DENIED") => {
                         (StatusCode::FORBIDDEN, denial())
@@ -232,7 +232,7 @@ impl Entrance {
                     autofocus[!user.is_empty()]; }
                 button.primary type="submit" { "Log in" }
             }
-            p.hint { "A user of this server, as in ACL SETUSER. Empty means " code { "default" } "." }
+            p.hint { "An ACL user of this server. Leave empty for " code { "default" } "." }
         };
         let theme = frame::theme_of(asked.cookie(frame::THEME_COOKIE));
         document(frame::bare("Log in", theme, &body))
@@ -240,6 +240,6 @@ impl Entrance {
 }
 
 fn denial() -> String {
-    "Protected mode: this server has no password, so it answers only browsers of its own machine. Set requirepass."
+    "Protected mode: this server has no password, so it only serves browsers on its own machine. Set requirepass."
         .to_owned()
 }

@@ -395,7 +395,7 @@ impl ReadContext<'_> {
             let (meta, data) = futures_util::try_join!(meta, data).ok()?;
             (meta?, data)
         };
-        let is_there = meta.data == location.data && meta.body.is_none() == location.has_rows;
+        let is_there = meta.data == location.data && meta.inline.is_none() == location.has_rows;
         is_there.then(|| location.with(&data))
     }
 
@@ -432,7 +432,7 @@ impl ReadContext<'_> {
             row_bytes: 0,
             elements_per_row: 0,
             has_meta_copies: false,
-            has_rows: meta.body.is_none(),
+            has_rows: meta.inline.is_none(),
         };
         let data = self.prefetch_data(plan, location).await?;
         Ok(Some(location.with(&data)))

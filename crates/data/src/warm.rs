@@ -63,7 +63,7 @@ pub async fn warm<'i>(unit: AnyUnit<'_>, invocations: impl Iterator<Item = &'i I
         if found.as_ref().is_none_or(|(last, _)| *last != key) {
             let context = unit.read_context(key.database);
             // An unreadable row is found out by the command.
-            found = Some((key, context.look_ahead(key.name).await.ok().flatten()));
+            found = Some((key, context.find_ahead(key.name).await.ok().flatten()));
         } else if !matches!(read, Prefetch::Members { .. }) {
             continue;
         }
@@ -95,7 +95,7 @@ fn reads_of(plan: Plan) -> (Vec<Prefetch>, Option<Prefetch>) {
 /// Adds the rows that a key's metadata refers to.
 fn add_rows(layout: &Layout, key: &OpenKey, read: &Prefetch, soon: &mut Vec<SoonRead>) {
     let (meta, data) = (&key.meta, key.data());
-    if meta.body.is_some() {
+    if meta.inline.is_some() {
         return;
     }
     match read {

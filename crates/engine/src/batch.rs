@@ -24,15 +24,15 @@ use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 
 mod attempts;
+mod checks;
+mod coalescing;
 mod fence;
-mod looks;
 mod running;
-mod series;
-mod unheard;
+mod unread;
 mod waking;
 
-pub(super) use series::bring_together;
-use unheard::Unheard;
+pub(super) use coalescing::bring_together;
+use unread::Unread;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
@@ -135,12 +135,12 @@ pub(super) struct Batch<'s> {
     commit_wait: Option<Duration>,
     /// Records which keys change while the latest attempt reads, if clients track keys.
     read_window: Option<ReadWindow>,
-    /// Which changes other servers want to hear of.
+    /// Which changes other servers want reported.
     wanted: Wanted,
-    /// How far this server had heard the others when the latest attempt began, if the batch has clients that may wait.
-    heard: Option<LogReader>,
+    /// How far this server had read the log when the latest attempt began, if the batch has clients that may wait.
+    log_reader: Option<LogReader>,
     /// What other servers have reported beyond that.
-    unheard: Unheard,
+    unread: Unread,
     /// How long a script may take. A script that takes longer is not run.
     script_limit: Option<BusyLimit>,
     /// The script that exceeded the limit in the latest attempt. The attempt then runs no further scripts.
@@ -169,12 +169,12 @@ impl From<(usize, usize)> for CommandId {
     }
 }
 
-/// The progress of a batch in a series.
+/// What is left of the latest commands that the batch coalesced.
 #[derive(Default)]
-pub(super) struct InSeries {
+pub(super) struct Coalesced {
     /// Replies of the next commands, which have already run.
     replies: VecDeque<Reply>,
-    /// How many of the next commands must run one by one because their series failed.
+    /// How many of the next commands must run one by one because they failed as one.
     alone: usize,
 }
 
@@ -226,8 +226,8 @@ impl<'s> Batch<'s> {
             commit_wait: None,
             read_window: None,
             wanted: Wanted::Nothing,
-            heard: None,
-            unheard: Unheard::default(),
+            log_reader: None,
+            unread: Unread::default(),
             script_limit: None,
             late: None,
             submissions: Rc::new(submissions),

@@ -193,10 +193,10 @@ impl Executor {
     }
 
     /// Returns when a client that has subscribed will receive all messages that other servers publish from now on.
-    pub async fn listen(&self) {
+    pub async fn begin_subscribing(&self) {
         if self.environment.capabilities.has_other_writers {
             // If the store does not answer, messages may be missed. The log reports that.
-            self.shared.relay.listen().await;
+            self.shared.relay.follow().await;
         }
     }
 
@@ -209,7 +209,7 @@ impl Executor {
         if !self.environment.capabilities.has_other_writers {
             return Ok(());
         }
-        if !self.shared.relay.listen().await {
+        if !self.shared.relay.follow().await {
             return Err(CommandError::text(
                 "ERR the store does not answer: changes of keys cannot be tracked at present",
             )

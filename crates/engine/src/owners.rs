@@ -10,7 +10,7 @@ use quoin_resp::reply::Reply;
 
 /// The other servers, and which keys they own.
 pub trait Owners: Send + Sync {
-    /// Returns the other living server that owns all of these keys and accepts commands now. `None`
+    /// Returns the other live server that owns all of these keys and accepts commands now. `None`
     /// if this server owns one of them, or if they have several owners.
     fn owner_of(&self, keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64>;
 

@@ -1,10 +1,10 @@
-//! Listens to other servers (see [`quoin_data::cluster::relay`]). Delivers their messages to this
+//! Follows the log of other servers (see [`quoin_data::cluster::relay`]). Delivers their messages to this
 //! server's subscribers, reports the keys that they changed to clients that track keys, and wakes
 //! the clients that wait for what they added. Also clears old messages.
 //!
 //! A server without subscribed, tracking or waiting clients neither watches nor reads the log. A
-//! server that has published clears the log up to where it ended some seconds ago, whether or not
-//! it listens.
+//! server that has published clears the log up to where it ended some seconds ago, even if it does
+//! not follow it.
 //!
 //! For waiting clients, the server first sets its mark, then begins to read the log, and then wakes
 //! all of them once. That wake-up finds what was added before the mark, and the log reports what is
@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::waiters::Cursor;
 use quoin_base::limits::{
     CHANGE_MARK_DEAD_AFTER, RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ,
-    WAITERS_LOOKED_AT_AGAIN_AFTER, WAITERS_LOOKED_AT_PER_POLL,
+    WAITERS_RECHECKED_AFTER, WAITERS_RECHECKED_PER_POLL,
 };
 use quoin_data::cluster::change_marks;
 use quoin_data::cluster::change_marks::{ChangeMark, Wanted};
@@ -46,11 +46,11 @@ pub(super) struct Relay {
     silent_marks: HashMap<u64, (ChangeMark, Instant)>,
     /// Whether this server's own mark was missing, so that changes by other servers were missed.
     has_lost_mark: bool,
-    looks: Looks,
+    rechecks: Rechecks,
 }
 
 /// Awaited keys to check again although nothing was reported about them.
-struct Looks {
+struct Rechecks {
     /// Keys left to check in this turn.
     keys: Vec<ClientKey>,
     /// When the next turn begins.
@@ -82,9 +82,9 @@ impl Relay {
             },
             silent_marks: HashMap::new(),
             has_lost_mark: false,
-            looks: Looks {
+            rechecks: Rechecks {
                 keys: Vec::new(),
-                next_turn: Instant::now() + WAITERS_LOOKED_AT_AGAIN_AFTER,
+                next_turn: Instant::now() + WAITERS_RECHECKED_AFTER,
                 next: Instant::now(),
             },
         }
@@ -103,26 +103,26 @@ impl Relay {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
                 () = shared.relay.is_wanted.notified() => {}
-                () = shared.waiters.unheard() => {}
+                () = shared.waiters.log_wanted() => {}
                 () = tokio::time::sleep_until(self.clearing.next) => {}
             }
             self.maintain_when_due().await;
-            if self.is_heard() {
-                self.listen().await;
+            if self.is_log_needed() {
+                self.follow().await;
             }
         }
     }
 
     /// Whether anyone needs what is in the log.
-    fn is_heard(&self) -> bool {
+    fn is_log_needed(&self) -> bool {
         let subscribers = self.environment.subscribers.as_ref();
         subscribers.is_some_and(|subscribers| !subscribers.is_empty())
             || self.environment.has_trackers()
-            || self.shared.waiters.wants_to_hear()
+            || self.shared.waiters.need_log()
     }
 
-    /// Delivers until nobody listens.
-    async fn listen(&mut self) {
+    /// Delivers until nobody needs the log.
+    async fn follow(&mut self) {
         let mut reader = None;
         loop {
             match self.deliver_or_wait(&mut reader).await {
@@ -133,11 +133,11 @@ impl Relay {
                 }
             }
             self.maintain_when_due().await;
-            self.look_again();
+            self.recheck();
             // Under the lock, because a client that subscribes checks it afterwards.
-            let has_ended = self.shared.relay.is_listening.send_if_modified(|listens| {
-                let ends = !self.is_heard();
-                *listens &= !ends;
+            let has_ended = self.shared.relay.is_following.send_if_modified(|follows| {
+                let ends = !self.is_log_needed();
+                *follows &= !ends;
                 ends
             });
             if has_ended {
@@ -149,7 +149,7 @@ impl Relay {
     /// Delivers everything in the log, then waits for the bell.
     async fn deliver_or_wait(&self, reader: &mut Option<LogReader>) -> Result<(), StoreError> {
         let waiters = &self.shared.waiters;
-        let must_begin = waiters.is_unheard();
+        let must_begin = waiters.must_follow_log();
         if must_begin {
             self.mark_for_waiters().await?;
         }
@@ -158,12 +158,12 @@ impl Relay {
             None => {
                 let transaction = self.store.begin_read()?;
                 let started = LogReader::start(&*transaction, &self.environment).await?;
-                self.shared.relay.is_listening.send_replace(true);
+                self.shared.relay.is_following.send_replace(true);
                 reader.insert(started)
             }
         };
         if must_begin {
-            waiters.begin_hearing(reader);
+            waiters.begin_following(reader);
         }
         let last_bell = self.deliver(reader).await?;
         let bell = self
@@ -176,7 +176,7 @@ impl Relay {
         }
         tokio::select! {
             rung = bell.changed => rung,
-            () = waiters.unheard() => Ok(()),
+            () = waiters.log_wanted() => Ok(()),
             () = tokio::time::sleep(RELAY_POLL) => Ok(()),
         }
     }
@@ -200,7 +200,7 @@ impl Relay {
                 }
             }
             self.environment.note_changes(None, &news.changes);
-            self.shared.waiters.hear(&news, reader);
+            self.shared.waiters.process_news(&news, reader);
             if !news.has_more {
                 return Ok(news.bell);
             }
@@ -221,19 +221,22 @@ impl Relay {
     }
 
     /// Wakes the clients of some awaited keys, to check those again.
-    fn look_again(&mut self) {
+    fn recheck(&mut self) {
         let now = Instant::now();
-        let looks = &mut self.looks;
-        if looks.keys.is_empty() && looks.next_turn <= now {
-            looks.keys = self.shared.waiters.awaited_keys();
-            looks.next_turn = now + WAITERS_LOOKED_AT_AGAIN_AFTER;
+        let rechecks = &mut self.rechecks;
+        if rechecks.keys.is_empty() && rechecks.next_turn <= now {
+            rechecks.keys = self.shared.waiters.awaited_keys();
+            rechecks.next_turn = now + WAITERS_RECHECKED_AFTER;
         }
-        if looks.next <= now {
-            let kept = looks.keys.len().saturating_sub(WAITERS_LOOKED_AT_PER_POLL);
-            for key in looks.keys.drain(kept..) {
+        if rechecks.next <= now {
+            let kept = rechecks
+                .keys
+                .len()
+                .saturating_sub(WAITERS_RECHECKED_PER_POLL);
+            for key in rechecks.keys.drain(kept..) {
                 self.shared.waiters.schedule_wake_up(key, Cursor::START);
             }
-            looks.next = now + RELAY_POLL;
+            rechecks.next = now + RELAY_POLL;
         }
     }
 
@@ -278,7 +281,7 @@ impl Relay {
 
     /// Beats while clients track keys or wait. Removes the mark when no client does.
     async fn maintain_own_mark(&mut self) -> Result<(), StoreError> {
-        let keeps_hearing = self.shared.waiters.keep_hearing();
+        let still_follows = self.shared.waiters.keep_following();
         let mut mark = self.shared.relay.mark.lock().await;
         if *mark == Wanted::Nothing {
             return Ok(());
@@ -287,7 +290,7 @@ impl Relay {
         // other servers little.
         let wanted = match self.environment.has_trackers() {
             true => Wanted::All,
-            false if keeps_hearing => Wanted::Ready,
+            false if still_follows => Wanted::Ready,
             false => Wanted::Nothing,
         };
         *mark = wanted.min(*mark);

@@ -9,7 +9,7 @@ use quoin_data::cluster::change_marks::Wanted;
 
 /// State shared between the relay and clients that subscribe, publish, wait or track keys.
 pub struct RelayState {
-    pub(super) is_listening: watch::Sender<bool>,
+    pub(super) is_following: watch::Sender<bool>,
     pub(super) is_wanted: Notify,
     /// Whether the log may contain something to clear.
     pub(super) has_news: AtomicBool,
@@ -20,7 +20,7 @@ pub struct RelayState {
 impl Default for RelayState {
     fn default() -> Self {
         Self {
-            is_listening: watch::Sender::new(false),
+            is_following: watch::Sender::new(false),
             is_wanted: Notify::new(),
             // A server that was killed may have left messages.
             has_news: AtomicBool::new(true),
@@ -30,20 +30,21 @@ impl Default for RelayState {
 }
 
 impl RelayState {
-    /// Returns true when all messages that other servers publish from now on will be received. Returns false after a
-    /// short timeout if the store does not answer. Call it after a client has subscribed.
-    pub(super) async fn listen(&self) -> bool {
-        let mut listening = self.is_listening.subscribe();
-        if *listening.borrow() {
+    /// Makes the relay follow the log. Returns true when all messages that other servers publish from now on will be
+    /// received. Returns false after a short timeout if the store does not answer. Call it after a client has
+    /// subscribed.
+    pub(super) async fn follow(&self) -> bool {
+        let mut following = self.is_following.subscribe();
+        if *following.borrow() {
             return true;
         }
         self.is_wanted.notify_one();
-        let listens = listening.wait_for(|is_listening| *is_listening);
-        let is_heard = tokio::time::timeout(RELAY_START_MAX, listens).await.is_ok();
-        if !is_heard {
+        let begun = following.wait_for(|is_following| *is_following);
+        let follows = tokio::time::timeout(RELAY_START_MAX, begun).await.is_ok();
+        if !follows {
             tracing::warn!("the store does not answer: messages of other servers may be missed");
         }
-        is_heard
+        follows
     }
 
     /// Records that something was written to the log.

@@ -29,25 +29,25 @@ const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_mi
 ));
 /// How many reads must find the same beat before a server counts as dead. Time alone is not enough:
 /// a store that stalls keeps all servers from writing.
-const SILENT_LOOKS_MIN: u32 = 3;
+const SILENT_READS_MIN: u32 = 3;
 /// How many reads must find the same beat before a row is removed, for the same reason.
-const REMOVED_LOOKS_MIN: u32 = 30;
+const REMOVED_READS_MIN: u32 = 30;
 /// How many reads to wait for a first change of beat in a row that was already there at the start.
-const UNPROVEN_LOOKS_MAX: u32 = 2;
+const UNPROVEN_READS_MAX: u32 = 2;
 
-/// A living server.
+/// A live server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LivingServer {
+pub struct LiveServer {
     /// The number of its start. The oldest server has the lowest.
     pub instance: u64,
     /// Its row, with its address.
     pub row: ServerRow,
 }
 
-/// The living servers.
+/// The live servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roster {
-    servers: Vec<LivingServer>,
+    servers: Vec<LiveServer>,
     choices: BTreeMap<Vec<u8>, u64>,
     own: u64,
 }
@@ -56,46 +56,46 @@ impl Roster {
     /// A roster of one server.
     pub fn of_one(instance: u64, row: ServerRow) -> Self {
         Self {
-            servers: vec![LivingServer { instance, row }],
+            servers: vec![LiveServer { instance, row }],
             choices: BTreeMap::new(),
             own: instance,
         }
     }
 
-    /// The living servers, the oldest first.
-    pub fn servers(&self) -> &[LivingServer] {
+    /// The live servers, the oldest first.
+    pub fn servers(&self) -> &[LiveServer] {
         &self.servers
     }
 
-    /// The living servers other than this one.
-    pub fn others(&self) -> impl Iterator<Item = &LivingServer> {
+    /// The live servers other than this one.
+    pub fn others(&self) -> impl Iterator<Item = &LiveServer> {
         self.servers
             .iter()
             .filter(|server| server.instance != self.own)
     }
 
-    /// Whether a living server is this one.
-    pub fn is_own(&self, server: &LivingServer) -> bool {
+    /// Whether a live server is this one.
+    pub fn is_own(&self, server: &LiveServer) -> bool {
         server.instance == self.own
     }
 
     /// The server that clients of a name should use: the one chosen by an operator if it is alive,
     /// otherwise the one with the highest score for the name. `None` only while the last server
     /// stops.
-    pub fn master_of(&self, name: &[u8]) -> Option<&LivingServer> {
+    pub fn master_of(&self, name: &[u8]) -> Option<&LiveServer> {
         let chosen = self.choices.get(name);
-        let is_chosen = |server: &&LivingServer| Some(&server.instance) == chosen;
+        let is_chosen = |server: &&LiveServer| Some(&server.instance) == chosen;
         let chosen = self.servers.iter().find(is_chosen);
         chosen.or_else(|| self.best(name, None))
     }
 
     /// The server that should take over a name from its master. `None` if there is no other.
-    pub fn successor_of(&self, name: &[u8]) -> Option<&LivingServer> {
+    pub fn successor_of(&self, name: &[u8]) -> Option<&LiveServer> {
         let master = self.master_of(name)?;
         self.best(name, Some(master.instance))
     }
 
-    fn best(&self, name: &[u8], except: Option<u64>) -> Option<&LivingServer> {
+    fn best(&self, name: &[u8], except: Option<u64>) -> Option<&LiveServer> {
         let servers = self.servers.iter();
         servers
             .filter(|server| Some(server.instance) != except)
@@ -118,15 +118,15 @@ struct Seen {
     row: ServerRow,
     changed_at: Instant,
     /// Number of reads since then.
-    silent_looks: u32,
+    silent_reads: u32,
     /// Whether its beat has changed, or the row is newer than this observer.
     is_proven: bool,
 }
 
 impl Seen {
-    fn lives(&self, now: Instant) -> bool {
+    fn is_alive(&self, now: Instant) -> bool {
         let is_silent = now - self.changed_at > SILENCE_MIN;
-        self.is_proven && !(is_silent && self.silent_looks >= SILENT_LOOKS_MIN)
+        self.is_proven && !(is_silent && self.silent_reads >= SILENT_READS_MIN)
     }
 }
 
@@ -142,7 +142,7 @@ struct Remains {
 struct Observer {
     own: u64,
     seen: HashMap<u64, Seen>,
-    has_looked: bool,
+    has_observed: bool,
     is_settled: bool,
 }
 
@@ -151,13 +151,13 @@ impl Observer {
         Self {
             own,
             seen: HashMap::new(),
-            has_looked: false,
+            has_observed: false,
             is_settled: false,
         }
     }
 
     /// Processes the rows that were read. `own_row` is this server's.
-    fn look(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
+    fn observe(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
         self.seen
             .retain(|instance, _| rows.servers.iter().any(|(other, _)| other == instance));
         for (instance, row) in &rows.servers {
@@ -165,33 +165,33 @@ impl Observer {
                 continue;
             }
             match self.seen.get_mut(instance) {
-                Some(seen) if seen.row.beat == row.beat => seen.silent_looks += 1,
+                Some(seen) if seen.row.beat == row.beat => seen.silent_reads += 1,
                 seen => {
-                    let is_proven = seen.is_some() || self.has_looked;
+                    let is_proven = seen.is_some() || self.has_observed;
                     let found = Seen {
                         row: row.clone(),
                         changed_at: now,
-                        silent_looks: 0,
+                        silent_reads: 0,
                         is_proven,
                     };
                     self.seen.insert(*instance, found);
                 }
             }
         }
-        self.has_looked = true;
+        self.has_observed = true;
         self.is_settled |= self
             .seen
             .values()
-            .all(|seen| seen.is_proven || seen.silent_looks >= UNPROVEN_LOOKS_MAX);
+            .all(|seen| seen.is_proven || seen.silent_reads >= UNPROVEN_READS_MAX);
         self.roster(rows, own_row, now)
     }
 
     fn roster(&self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
-        let living = self.seen.iter().filter(|(_, seen)| seen.lives(now));
-        let mut servers: Vec<LivingServer> = living
+        let live = self.seen.iter().filter(|(_, seen)| seen.is_alive(now));
+        let mut servers: Vec<LiveServer> = live
             .map(|(instance, seen)| (*instance, &seen.row))
             .chain([(self.own, own_row)])
-            .map(|(instance, row)| LivingServer {
+            .map(|(instance, row)| LiveServer {
                 instance,
                 row: row.clone(),
             })
@@ -215,11 +215,11 @@ impl Observer {
         }
     }
 
-    /// Whether another living server claims the same address, which must be a configuration
+    /// Whether another live server claims the same address, which must be a configuration
     /// mistake: it has beaten since this server began to listen there.
     fn has_double(&self, own_row: &ServerRow) -> bool {
         let is_double = |seen: &Seen| {
-            seen.is_proven && seen.silent_looks == 0 && seen.row.has_address_of(own_row)
+            seen.is_proven && seen.silent_reads == 0 && seen.row.has_address_of(own_row)
         };
         self.seen.values().any(is_double)
     }
@@ -227,7 +227,7 @@ impl Observer {
     /// Rows of servers that have long been silent, and choices that name servers without a row.
     fn remains(&self, rows: &RosterRows, now: Instant) -> Remains {
         let is_silent = |seen: &Seen| {
-            now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_looks >= REMOVED_LOOKS_MIN
+            now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_reads >= REMOVED_READS_MIN
         };
         let servers = self.seen.iter().filter(|(_, seen)| is_silent(seen));
         let has_row = |instance: u64| rows.servers.iter().any(|(other, _)| *other == instance);

@@ -4,7 +4,7 @@
 //! into a key runs the commands of the key's waiters in its own transaction, directly after the command that added
 //! the data. So a push and the pop that it feeds are one commit. The oldest waiter comes first, and no later client
 //! can get in between. Only waiters that another batch holds are passed over (see below). If other servers also
-//! write, the [relay](super::relay) hears from them and *schedules a wake-up* of keys that may have become ready. The
+//! write, the [relay](super::relay) reads their log and *schedules a wake-up* of keys that may have become ready. The
 //! write lane then submits work that runs the commands of their waiters. Rounds leave their commands to the lane until such
 //! work has ended. A *slot* is the number of one of the lane's in-flight transactions.
 //!
@@ -75,10 +75,10 @@ pub struct Waiters {
     scheduled: Notify,
     /// Number of wake-ups that the lane has taken and not finished.
     wake_ups: AtomicUsize,
-    /// Whether other servers write too, which the relay then hears.
+    /// Whether other servers write too. The relay then follows their log.
     has_other_writers: bool,
-    /// Notified when a client waits and the relay does not listen.
-    unheard: Notify,
+    /// Notified when a client waits and the relay does not follow the log.
+    log_wanted: Notify,
     /// See [`Self::parked_quietly`].
     parked_quietly: AtomicU64,
 }
@@ -153,8 +153,8 @@ impl Waiters {
             for key in waiter.client_keys() {
                 queues.quiet.expect(key);
             }
-            if queues.quiet.heard().is_none() {
-                self.unheard.notify_one();
+            if queues.quiet.log_reader().is_none() {
+                self.log_wanted.notify_one();
             }
         }
     }

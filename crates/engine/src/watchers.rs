@@ -76,7 +76,7 @@ impl Watchers {
     pub(super) fn touch_later(&self, exchanged: &Exchanged) {
         let by_key = self.by_key();
         let is_later = |key: &ClientKey| {
-            key.database == exchanged.database && !exchanged.looked_at.contains(&key.key)
+            key.database == exchanged.database && !exchanged.checked.contains(&key.key)
         };
         let later = by_key.iter().filter(|(key, _)| is_later(key));
         for flag in later.flat_map(|(_, flags)| flags) {
@@ -126,15 +126,12 @@ mod tests {
         let watchers = Watchers::default();
         let (before, meanwhile) = (Touched::default(), Touched::default());
         watchers.watch(key("a"), &before);
-        let looked_at = watchers.of_database(0).into_iter().collect();
+        let checked = watchers.of_database(0).into_iter().collect();
         watchers.watch(key("b"), &meanwhile);
-        let exchanged = |database, looked_at| Exchanged {
-            database,
-            looked_at,
-        };
+        let exchanged = |database, checked| Exchanged { database, checked };
         watchers.touch_later(&exchanged(1, Default::default()));
         assert!(!meanwhile.load(Ordering::SeqCst));
-        watchers.touch_later(&exchanged(0, looked_at));
+        watchers.touch_later(&exchanged(0, checked));
         assert!(!before.load(Ordering::SeqCst));
         assert!(meanwhile.load(Ordering::SeqCst));
     }

@@ -1,11 +1,11 @@
-//! Fields of hashes and members of sets: as rows, and packed in the body of a small value.
+//! Fields of hashes and members of sets: as rows, and packed in an inline value.
 //!
 //! A row's key is `(hash, name)`, or `(hash, nil, digest)` for a long name. Its value has the form
 //! of [`StoredValue`](super::StoredValue). It is the field's value or, for a long name, the name's
 //! length (4 bytes, big-endian), the name, and the value. A set's member has no value, so the row
 //! of a short one is empty. A [`FieldValue`] with an expiry begins with it.
 //!
-//! A body has all entries in the order in which they were added: the name of each, and in a hash
+//! An inline value has all entries in the order in which they were added: the name of each, and in a hash
 //! also its value, both after their length. A length below 255 is one byte. Others are the byte 255
 //! and 2 bytes, big-endian.
 
@@ -143,57 +143,57 @@ impl FieldRow {
         ))
     }
 
-    /// The body of these entries. `None` if it would exceed `bytes_max`, or if one of them expires.
-    pub fn encode_body(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
-        let mut body = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
+    /// The inline value of these entries. `None` if it would exceed `bytes_max`, or if one of them expires.
+    pub fn encode_inline(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
+        let mut inline = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
         for entry in entries {
             if entry.expire_at_ms.is_some() {
                 return None;
             }
-            put_part(&mut body, &entry.name)?;
+            put_part(&mut inline, &entry.name)?;
             if self == FieldRow::Hash {
-                put_part(&mut body, &entry.value)?;
+                put_part(&mut inline, &entry.value)?;
             }
-            if body.len() > bytes_max {
+            if inline.len() > bytes_max {
                 return None;
             }
         }
-        Some(body.freeze())
+        Some(inline.freeze())
     }
 
-    /// Reads a body.
+    /// Reads an inline value.
     ///
     /// # Errors
     /// If it is not one.
-    pub fn decode_body(self, body: &Bytes) -> Result<Vec<Entry>, DecodeError> {
-        let mut parts = Parts(body);
+    pub fn decode_inline(self, inline: &Bytes) -> Result<Vec<Entry>, DecodeError> {
+        let mut parts = Parts(inline);
         let mut entries = Vec::new();
         while let Some((name, value)) = parts.next(self)? {
-            entries.push(Entry::new(body.slice_ref(name), body.slice_ref(value)));
+            entries.push(Entry::new(inline.slice_ref(name), inline.slice_ref(value)));
         }
         Ok(entries)
     }
 
-    /// The value of an entry in a body. `None` if there is no entry with that name.
+    /// The value of an entry in an inline value. `None` if there is no entry with that name.
     ///
     /// # Errors
-    /// If it is not a body, up to that entry.
-    pub fn find_in_body(self, body: &Bytes, wanted: &[u8]) -> Result<Option<Bytes>, DecodeError> {
-        let mut parts = Parts(body);
+    /// If it is not an inline value, up to that entry.
+    pub fn find_inline(self, inline: &Bytes, wanted: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        let mut parts = Parts(inline);
         while let Some((name, value)) = parts.next(self)? {
             if name == wanted {
-                return Ok(Some(body.slice_ref(value)));
+                return Ok(Some(inline.slice_ref(value)));
             }
         }
         Ok(None)
     }
 
-    /// Number of entries in a body.
+    /// Number of entries in an inline value.
     ///
     /// # Errors
     /// If it is not one.
-    pub fn count_body(self, body: &Bytes) -> Result<i64, DecodeError> {
-        let mut parts = Parts(body);
+    pub fn count_inline(self, inline: &Bytes) -> Result<i64, DecodeError> {
+        let mut parts = Parts(inline);
         let mut count = 0;
         while parts.next(self)?.is_some() {
             count += 1;
@@ -202,7 +202,7 @@ impl FieldRow {
     }
 }
 
-/// The rest of a body.
+/// The rest of an inline value.
 struct Parts<'b>(&'b [u8]);
 
 /// The name and the value of an entry in it.
@@ -227,26 +227,26 @@ impl<'b> Parts<'b> {
             [LONG_LENGTH, high, low, rest @ ..] => {
                 (usize::from(u16::from_be_bytes([*high, *low])), rest)
             }
-            [LONG_LENGTH, ..] | [] => return corrupt("body of a small value"),
+            [LONG_LENGTH, ..] | [] => return corrupt("inline value"),
             [length, rest @ ..] => (usize::from(*length), rest),
         };
         let Some((part, rest)) = rest.split_at_checked(length) else {
-            return corrupt("body of a small value");
+            return corrupt("inline value");
         };
         self.0 = rest;
         Ok(part)
     }
 }
 
-fn put_part(body: &mut BytesMut, part: &Bytes) -> Option<()> {
+fn put_part(inline: &mut BytesMut, part: &Bytes) -> Option<()> {
     match u8::try_from(part.len()) {
-        Ok(length) if length < LONG_LENGTH => body.put_u8(length),
+        Ok(length) if length < LONG_LENGTH => inline.put_u8(length),
         _ => {
-            body.put_u8(LONG_LENGTH);
-            body.put_u16(u16::try_from(part.len()).ok()?);
+            inline.put_u8(LONG_LENGTH);
+            inline.put_u16(u16::try_from(part.len()).ok()?);
         }
     }
-    body.extend_from_slice(part);
+    inline.extend_from_slice(part);
     Some(())
 }
 
@@ -329,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_body_is_read_as_it_was_written(
+        fn an_inline_value_is_read_as_it_was_written(
             parts in proptest::collection::vec((bytes(400), bytes(400)), 0..20),
         ) {
             for row in [FieldRow::Hash, FieldRow::Set] {
@@ -343,24 +343,24 @@ mod tests {
                         Entry::new(name.clone(), value)
                     })
                     .collect();
-                let body = row.encode_body(&entries, usize::MAX).unwrap();
-                prop_assert_eq!(row.decode_body(&body).unwrap(), entries);
-                prop_assert_eq!(row.count_body(&body).unwrap(), parts.len() as i64);
-                let decoded = row.decode_body(&body).unwrap();
+                let inline = row.encode_inline(&entries, usize::MAX).unwrap();
+                prop_assert_eq!(row.decode_inline(&inline).unwrap(), entries);
+                prop_assert_eq!(row.count_inline(&inline).unwrap(), parts.len() as i64);
+                let decoded = row.decode_inline(&inline).unwrap();
                 for entry in &decoded {
                     let first = decoded.iter().find(|one| one.name == entry.name).unwrap();
-                    let found = row.find_in_body(&body, &entry.name).unwrap();
+                    let found = row.find_inline(&inline, &entry.name).unwrap();
                     prop_assert_eq!(found.as_ref(), Some(&first.value));
                 }
-                prop_assert_eq!(row.find_in_body(&body, &[0; 500]).unwrap(), None);
+                prop_assert_eq!(row.find_inline(&inline, &[0; 500]).unwrap(), None);
             }
         }
 
         #[test]
-        fn any_bytes_are_read_without_a_panic(body in bytes(64)) {
+        fn any_bytes_are_read_without_a_panic(inline in bytes(64)) {
             for row in [FieldRow::Hash, FieldRow::Set] {
-                let decoded = row.decode_body(&body).map(|entries| entries.len() as i64);
-                prop_assert_eq!(decoded.ok(), row.count_body(&body).ok());
+                let decoded = row.decode_inline(&inline).map(|entries| entries.len() as i64);
+                prop_assert_eq!(decoded.ok(), row.count_inline(&inline).ok());
             }
         }
 
@@ -410,15 +410,15 @@ mod tests {
     fn an_entry_that_expires_needs_a_row() {
         let mut entry = Entry::new(Bytes::from_static(b"name"), Bytes::from_static(b"value"));
         entry.expire_at_ms = Some(1);
-        assert_eq!(FieldRow::Hash.encode_body(&[entry], usize::MAX), None);
+        assert_eq!(FieldRow::Hash.encode_inline(&[entry], usize::MAX), None);
     }
 
     #[test]
-    fn a_body_has_no_more_bytes_than_allowed() {
+    fn an_inline_value_has_no_more_bytes_than_allowed() {
         let entry = Entry::new(Bytes::from_static(b"name"), Bytes::from_static(b"value"));
         let row = FieldRow::Hash;
         let entries = [entry];
-        assert_eq!(row.encode_body(&entries, 11).unwrap().len(), 11);
-        assert_eq!(row.encode_body(&entries, 10), None);
+        assert_eq!(row.encode_inline(&entries, 11).unwrap().len(), 11);
+        assert_eq!(row.encode_inline(&entries, 10), None);
     }
 }

@@ -43,7 +43,7 @@ pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, 
 pub use field::{Entry, FieldRow, FieldValue};
 pub use library::{StoredFunction, StoredLibrary};
 pub use member::{HashedKeys, LongPlace, Member, MemberEntry, ScoreEntry};
-pub use meta::{Body, Meta, MetaCopy};
+pub use meta::{InlineValue, Meta, MetaCopy};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace, priority_length};

@@ -11,8 +11,8 @@ use super::{
 /// Format byte of metadata.
 const META_FORMAT: u8 = 1;
 
-/// Format byte of metadata with a body.
-const META_WITH_BODY_FORMAT: u8 = 2;
+/// Format byte of metadata with an inline value.
+const META_WITH_INLINE_VALUE_FORMAT: u8 = 2;
 
 /// Format byte of a value's metadata if its blocks are counted.
 const META_WITH_RANKS_FORMAT: u8 = 3;
@@ -23,7 +23,7 @@ const META_WITH_FIELD_EXPIRIES_FORMAT: u8 = 4;
 /// Format byte of a key's metadata if the key is kept when empty.
 const META_KEPT_FORMAT: u8 = 5;
 
-/// Bytes of the count of changes at the beginning of a body.
+/// Bytes of the count of changes at the beginning of an inline value.
 const CHANGES_BYTES: usize = 2;
 
 /// A key's type, expiry and data id. They are separate from the data, so that RENAME moves no data.
@@ -39,33 +39,33 @@ pub struct Meta {
     /// The full name, if the key holds only its digest.
     pub long_name: Option<Bytes>,
     /// The whole value, if it is small. Then it has no rows and no length counter.
-    pub body: Option<Body>,
+    pub inline: Option<InlineValue>,
     /// Levels of counted blocks of elements, for ranks; 0 if none are counted.
     pub rank_levels: u8,
     /// Whether fields of a hash in rows may expire. Remains set when none does any more.
     pub fields_expire: bool,
     /// Whether the key exists without elements, although keys of its type otherwise cease to exist
-    /// with the last one. Such a key has no body.
+    /// with the last one. Such a key has no inline value.
     pub is_kept: bool,
 }
 
 /// A small value that is stored whole in its key's metadata. The type defines the meaning of its
 /// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub struct InlineValue {
     /// The value's bytes.
     pub bytes: Bytes,
     /// A number that every change of the value changes, so that WATCH notices.
     pub changes: u16,
 }
 
-impl Body {
-    /// The first body of a value.
+impl InlineValue {
+    /// The first inline value of a key.
     pub fn new(bytes: Bytes) -> Self {
         Self { bytes, changes: 0 }
     }
 
-    /// The body after a change.
+    /// The inline value after a change.
     pub fn changed_to(&self, bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -76,16 +76,16 @@ impl Body {
 
 impl Meta {
     /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil),
-    /// then the body if there is one, or the tuple (levels of ranks) if there are any or the key is
+    /// then the inline value if there is one, or the tuple (levels of ranks) if there are any or the key is
     /// kept.
     pub fn encode(&self) -> Vec<u8> {
-        let body_bytes = self
-            .body
+        let inline_bytes = self
+            .inline
             .as_ref()
-            .map_or(0, |body| body.bytes.len() + CHANGES_BYTES);
-        let mut value = Vec::with_capacity(24 + body_bytes);
-        value.push(match (&self.body, self.rank_levels) {
-            (Some(_), _) => META_WITH_BODY_FORMAT,
+            .map_or(0, |inline| inline.bytes.len() + CHANGES_BYTES);
+        let mut value = Vec::with_capacity(24 + inline_bytes);
+        value.push(match (&self.inline, self.rank_levels) {
+            (Some(_), _) => META_WITH_INLINE_VALUE_FORMAT,
             (None, _) if self.is_kept => META_KEPT_FORMAT,
             (None, 0) if self.fields_expire => META_WITH_FIELD_EXPIRIES_FORMAT,
             (None, 0) => META_FORMAT,
@@ -101,10 +101,10 @@ impl Meta {
             ),
             &mut value,
         );
-        match &self.body {
-            Some(body) => {
-                value.extend_from_slice(&body.changes.to_be_bytes());
-                value.extend_from_slice(&body.bytes);
+        match &self.inline {
+            Some(inline) => {
+                value.extend_from_slice(&inline.changes.to_be_bytes());
+                value.extend_from_slice(&inline.bytes);
             }
             None if self.is_kept || self.rank_levels > 0 => {
                 pack_into(&(u64::from(self.rank_levels),), &mut value);
@@ -122,7 +122,7 @@ impl Meta {
         let (format, mut rest) = match value.split_first() {
             Some((
                 format @ (&META_FORMAT
-                | &META_WITH_BODY_FORMAT
+                | &META_WITH_INLINE_VALUE_FORMAT
                 | &META_WITH_RANKS_FORMAT
                 | &META_WITH_FIELD_EXPIRIES_FORMAT
                 | &META_KEPT_FORMAT),
@@ -140,12 +140,14 @@ impl Meta {
         };
         let expire_at_ms = take(&mut rest, "expiry")?;
         let long_name: Option<TupleBytes<'_>> = take(&mut rest, "long name")?;
-        let body = match (format, rest.split_first_chunk::<CHANGES_BYTES>()) {
-            (META_WITH_BODY_FORMAT, Some((changes, bytes))) => Some(Body {
+        let inline = match (format, rest.split_first_chunk::<CHANGES_BYTES>()) {
+            (META_WITH_INLINE_VALUE_FORMAT, Some((changes, bytes))) => Some(InlineValue {
                 bytes: value.slice_ref(bytes),
                 changes: u16::from_be_bytes(*changes),
             }),
-            (META_WITH_BODY_FORMAT, None) => return corrupt("metadata without its body"),
+            (META_WITH_INLINE_VALUE_FORMAT, None) => {
+                return corrupt("metadata without its inline value");
+            }
             _ => None,
         };
         let rank_levels = match format {
@@ -160,7 +162,7 @@ impl Meta {
             data,
             expire_at_ms,
             long_name: long_name.map(|name| Bytes::from(name.into_owned())),
-            body,
+            inline,
             rank_levels,
             fields_expire: format == META_WITH_FIELD_EXPIRIES_FORMAT,
             is_kept: format == META_KEPT_FORMAT,

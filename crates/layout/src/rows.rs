@@ -233,8 +233,7 @@ impl Layout {
         KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
     }
 
-    /// Key that marks a server start that wants to hear of changed keys. Other servers report them
-    /// to it.
+    /// Key that marks a server start to which other servers report changed keys.
     pub fn change_mark_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(2_u64, instance))
     }
@@ -254,7 +253,7 @@ impl Layout {
         take(&mut rest, "instance")
     }
 
-    /// Key of the beat of a server start that wants to hear of changed keys. It is a counter.
+    /// Key of the beat of a server start to which other servers report changed keys. It is a counter.
     pub fn change_mark_beat_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(3_u64, instance))
     }

@@ -32,7 +32,7 @@ pub enum ServersKey {
 /// A server that shares the store with others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerRow {
-    /// Changes every second while the server lives.
+    /// Changes every second while the server is alive.
     pub beat: u64,
     /// The port of clients without TLS, or 0.
     pub port: u16,
@@ -120,7 +120,7 @@ impl ServerRow {
         })
     }
 
-    /// The server's score for a name. The living server with the greatest score is the master of
+    /// The server's score for a name. The live server with the greatest score is the master of
     /// the name (rendezvous hashing). Depends only on the server's address, so that a restart
     /// changes nothing. All versions of Quoin must compute the same.
     pub fn score(&self, name: &[u8]) -> u64 {

@@ -15,7 +15,8 @@ use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, MultiValue, Result, Table, Value};
 
 use super::working::{
-    CALL_STEPS, Native, Working, catching, counted, look, look_after_error, making, original, spend,
+    CALL_STEPS, Native, Working, catching, check, check_after_error, counted, making, original,
+    spend,
 };
 
 /// A text is not parsed if an opening long bracket has at least this many `=` (CVE-2025-46819).
@@ -339,7 +340,7 @@ unsafe extern "C-unwind" fn collect_garbage(state: *mut lua_State) -> c_int {
     unsafe {
         note_collector_use(state, true);
         // It may examine all memory.
-        look(state);
+        check(state);
         original(state)
     }
 }
@@ -399,7 +400,7 @@ unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
         if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
             return ffi::lua_gettop(state);
         }
-        look_after_error(state);
+        check_after_error(state);
         ffi::lua_pushboolean(state, 0);
         ffi::lua_replace(state, 1);
         if ffi::lua_type(state, 2) == ffi::LUA_TTABLE {
@@ -510,7 +511,7 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
             }
             ffi::lua_pushvalue(state, 1);
             if ffi::lua_pcall(state, 0, 1, 0) != 0 {
-                look_after_error(state);
+                check_after_error(state);
                 ffi::lua_pushnil(state);
                 ffi::lua_insert(state, -2);
                 return 2;

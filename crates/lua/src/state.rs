@@ -16,16 +16,16 @@ use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
 /// Number of instructions between two checks whether a script should end.
-const INSTRUCTIONS_PER_LOOK: u32 = 2_000;
+const INSTRUCTIONS_PER_CHECK: u32 = 2_000;
 
 /// The same for a script that uses much memory, because each instruction may copy part of it.
-const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 100;
+const INSTRUCTIONS_PER_CHECK_LARGE: u32 = 100;
 
 /// From this many bytes on, a script uses much memory.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Steps of work outside Lua between two checks. A step is about one byte read or written.
-const STEPS_PER_LOOK: usize = 100_000;
+const STEPS_PER_CHECK: usize = 100_000;
 
 /// Frames that are searched for a line of a script.
 const FRAMES_MAX: usize = 16;
@@ -119,40 +119,40 @@ impl State {
     /// From now on each instruction fails, whatever the script catches.
     pub(super) fn stop(self: &Rc<Self>, lua: &Lua, why: Stop) -> Result<()> {
         self.stopping.set(Some(why));
-        self.look_every(lua, 1)
+        self.check_every(lua, 1)
     }
 
     /// Before a script runs.
     pub(super) fn begin(self: &Rc<Self>, lua: &Lua, run: Arc<Run>) -> Result<()> {
         *self.run.borrow_mut() = Some(run);
-        self.look_as_needed(lua)
+        self.check_as_needed(lua)
     }
 
     /// Installs a hook that checks as often as the memory in use requires. It must be installed
     /// again each time, because each coroutine has its own hook, and the last one may have been in
     /// another coroutine.
-    fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
+    fn check_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let instructions = match lua.used_memory() < LARGE_BYTES {
-            true => INSTRUCTIONS_PER_LOOK,
-            false => INSTRUCTIONS_PER_LOOK_LARGE,
+            true => INSTRUCTIONS_PER_CHECK,
+            false => INSTRUCTIONS_PER_CHECK_LARGE,
         };
         match self.is_stopping() {
             true => Ok(()),
-            false => self.look_every(lua, instructions),
+            false => self.check_every(lua, instructions),
         }
     }
 
-    fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
+    fn check_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
         let own = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
-        lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
+        lua.set_global_hook(triggers, move |lua, place| own.check(lua, place))
     }
 
     /// Counts steps of work outside Lua. Returns whether it is time to check if the script should
     /// end.
     pub(super) fn spend(&self, steps: usize) -> bool {
         let left = self.steps_left.get().checked_sub(steps);
-        self.steps_left.set(left.unwrap_or(STEPS_PER_LOOK));
+        self.steps_left.set(left.unwrap_or(STEPS_PER_CHECK));
         left.is_none()
     }
 
@@ -183,7 +183,7 @@ impl State {
     /// If the script should end.
     pub(super) fn end_if_due(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let Some(why) = self.due() else {
-            return self.look_as_needed(lua);
+            return self.check_as_needed(lua);
         };
         if !self.is_stopping() {
             let (source, line) = place_in_script(lua).unwrap_or((None, -1));
@@ -193,9 +193,9 @@ impl State {
         Err(ended())
     }
 
-    fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
+    fn check(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
         let Some(why) = self.due() else {
-            self.look_as_needed(lua)?;
+            self.check_as_needed(lua)?;
             return Ok(VmState::Continue);
         };
         if self.stopping.get().is_none() {

@@ -14,7 +14,7 @@ use mlua::{Function, Result, Table};
 use super::patterns::{Capture, Extent, Failure, Matcher, is_plain};
 use super::raw::{refuse_at_line, refuse_text};
 use super::working::{
-    CALL_STEPS, Native, Working, counted, look, look_at, original, own_state, push_own, spend,
+    CALL_STEPS, Native, Working, check, check_at, counted, original, own_state, push_own, spend,
     state_at,
 };
 
@@ -131,7 +131,7 @@ unsafe fn search(state: *mut lua_State, is_find: bool) -> c_int {
             Ok(Some(whole)) => push_captures(state, subject, matcher.captures(), Some(whole)),
             Ok(None) => nothing(state),
             Err(failure) => {
-                look(state);
+                check(state);
                 fail(state, failure)
             }
         }
@@ -250,7 +250,7 @@ unsafe extern "C-unwind" fn next_match(state: *mut lua_State) -> c_int {
             }
             Ok(None) => 0,
             Err(failure) => {
-                look_at(state, ITERATOR_STATE + 1);
+                check_at(state, ITERATOR_STATE + 1);
                 fail(state, failure)
             }
         }
@@ -284,7 +284,7 @@ unsafe extern "C-unwind" fn gsub(state: *mut lua_State) -> c_int {
             let end = match matcher.match_at(at) {
                 Ok(end) => end,
                 Err(failure) => {
-                    look(state);
+                    check(state);
                     return fail(state, failure);
                 }
             };

@@ -28,7 +28,7 @@ pub(super) type Native = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
 pub(super) struct Working<'l> {
     lua: &'l Lua,
     state: LightUserData,
-    look: Function,
+    check: Function,
 }
 
 impl<'l> Working<'l> {
@@ -38,13 +38,13 @@ impl<'l> Working<'l> {
         Ok(Self {
             lua,
             state: LightUserData(Rc::as_ptr(state).cast_mut().cast()),
-            look: lua.create_function(move |lua, ()| own.end_if_due(lua))?,
+            check: lua.create_function(move |lua, ()| own.end_if_due(lua))?,
         })
     }
 
     /// A function that replaces `original`.
     pub(super) fn function(&self, native: Native, original: Option<Function>) -> Result<Function> {
-        let values = (original, self.state, self.look.clone());
+        let values = (original, self.state, self.check.clone());
         // SAFETY: the values on the stack become the closure's.
         unsafe {
             self.lua.exec_raw(values, |state| {
@@ -88,7 +88,7 @@ pub(super) unsafe fn own_state<'s>(state: *mut lua_State) -> &'s State {
 
 /// Raises the error that ends the script, if it should end. The check is the function's upvalue
 /// with this number.
-pub(super) unsafe fn look_at(state: *mut lua_State, place: c_int) {
+pub(super) unsafe fn check_at(state: *mut lua_State, place: c_int) {
     unsafe {
         ffi::lua_pushvalue(state, ffi::lua_upvalueindex(place));
         ffi::lua_call(state, 0, 0);
@@ -96,25 +96,25 @@ pub(super) unsafe fn look_at(state: *mut lua_State, place: c_int) {
 }
 
 /// Raises the error that ends the script, if it should end.
-pub(super) unsafe fn look(state: *mut lua_State) {
-    unsafe { look_at(state, STATE + 1) }
+pub(super) unsafe fn check(state: *mut lua_State) {
+    unsafe { check_at(state, STATE + 1) }
 }
 
 /// Counts steps, and raises the error that ends the script if that is due.
 pub(super) unsafe fn spend(state: *mut lua_State, steps: usize) {
     unsafe {
         if own_state(state).spend(steps) {
-            look(state);
+            check(state);
         }
     }
 }
 
 /// Call it after catching an error. Code that ran out of memory may have worked for long without
 /// counting steps.
-pub(super) unsafe fn look_after_error(state: *mut lua_State) {
+pub(super) unsafe fn check_after_error(state: *mut lua_State) {
     unsafe {
         if own_state(state).is_due() {
-            look(state);
+            check(state);
         }
     }
 }
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C-unwind" fn catching(state: *mut lua_State) -> c_int 
     unsafe {
         let results = original(state);
         if results > 0 && ffi::lua_toboolean(state, -results) == 0 {
-            look_after_error(state);
+            check_after_error(state);
         }
         results
     }

@@ -52,7 +52,10 @@ pub struct Groups {
 ///
 /// # Errors
 /// The connection's. Errors of the server are in the figures.
-pub fn look(client: &mut Client, keys: Vec<(Vec<u8>, Kind)>) -> Result<Vec<Queue>, ClientError> {
+pub fn read_queues(
+    client: &mut Client,
+    keys: Vec<(Vec<u8>, Kind)>,
+) -> Result<Vec<Queue>, ClientError> {
     let mut commands: Vec<Words> = Vec::with_capacity(keys.len());
     for (name, kind) in &keys {
         commands.push(match kind {

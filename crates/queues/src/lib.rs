@@ -19,7 +19,7 @@ pub use actions::{
     revive_all, trim,
 };
 pub use activity::{Activity, activities};
-pub use figures::{Figures, Groups, Queue, heads, look};
+pub use figures::{Figures, Groups, Queue, heads, read_queues};
 pub use inside::{Page, by_cursor, by_rank, tasks, time_of_score};
 pub use kind::{Kind, State};
 pub use listing::{Bounds, Names, Wanted, cursor_and_names, find, pattern_of};

@@ -148,11 +148,11 @@ impl AccessControl {
     /// longer receive (Redis: `ACLKillPubsubClientsIfNeeded`).
     fn disconnect_subscribers(&self, user: &Arc<User>, before: &Definition) {
         let now = user.definition();
-        if now.hears_as_much_as(before) {
+        if now.keeps_channels_of(before) {
             return;
         }
         self.pubsub.disconnect(|scope, name, client| {
-            Arc::ptr_eq(user, &client.user()) && !now.hears(name, scope == Scope::Pattern)
+            Arc::ptr_eq(user, &client.user()) && !now.may_subscribe(name, scope == Scope::Pattern)
         });
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crc::{CRC_16_XMODEM, Crc};
 use tokio::time::Instant;
 
-use quoin_engine::roster::{LivingServer, Membership, Roster};
+use quoin_engine::roster::{LiveServer, Membership, Roster};
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,7 @@ pub(super) fn slot_of_all<'k>(mut keys: impl Iterator<Item = &'k Bytes>) -> Opti
     keys.all(|key| slot_of(key) == slot).then_some(slot)
 }
 
-/// A living server with a cluster port.
+/// A live server with a cluster port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
     /// The number of its start. The oldest has the least.
@@ -65,7 +65,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    fn of(server: &LivingServer, speaks_tls: bool) -> Option<Self> {
+    fn of(server: &LiveServer, speaks_tls: bool) -> Option<Self> {
         let row = &server.row;
         let port = match speaks_tls {
             false => row.cluster_port,
@@ -95,7 +95,7 @@ pub(super) struct View {
 impl View {
     /// `None` if no server has such a port.
     fn of(roster: &Roster, nodes: Vec<Node>) -> Option<Self> {
-        let rows: Vec<&LivingServer> = nodes
+        let rows: Vec<&LiveServer> = nodes
             .iter()
             .filter_map(|node| {
                 let mut servers = roster.servers().iter();
@@ -106,7 +106,7 @@ impl View {
             return None;
         }
         let owners = owners_of_blocks(rows.iter().copied());
-        let is_own = |server: &&LivingServer| roster.is_own(server);
+        let is_own = |server: &&LiveServer| roster.is_own(server);
         Some(Self {
             own: rows.iter().position(is_own),
             nodes,
@@ -185,10 +185,8 @@ impl View {
 
 /// For each block of slots, the index of the server that owns it. All versions of Quoin must
 /// compute the same.
-pub(super) fn owners_of_blocks<'s>(
-    servers: impl Iterator<Item = &'s LivingServer>,
-) -> [u8; BLOCKS] {
-    let servers: Vec<&LivingServer> = servers.collect();
+pub(super) fn owners_of_blocks<'s>(servers: impl Iterator<Item = &'s LiveServer>) -> [u8; BLOCKS] {
+    let servers: Vec<&LiveServer> = servers.collect();
     let room = BLOCKS.div_ceil(servers.len().max(1));
     let room = room + room.div_ceil(EXTRA_SHARE);
     let mut taken = vec![0; servers.len()];

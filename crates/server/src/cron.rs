@@ -35,8 +35,8 @@ pub(super) async fn run(state: &ServerState) {
             state.executor.activity().tick(Instant::now());
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
-            let hears = !state.pubsub.is_empty() || !state.monitors.is_empty();
-            if hears || state.tracking.is_any() || !state.sentinel.is_unheard() {
+            let has_listeners = !state.pubsub.is_empty() || !state.monitors.is_empty();
+            if has_listeners || state.tracking.is_any() || state.sentinel.has_subscribers() {
                 state.delivery.close_overdue(&state.clients);
             }
             let timeout_s = state.config.live.timeout_s();

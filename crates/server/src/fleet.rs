@@ -125,7 +125,7 @@ impl Fleet {
             servers.push(self.start().await);
         }
         for server in &servers {
-            wait_until("all are seen", async || server.living() == COUNT).await;
+            wait_until("all are seen", async || server.live_count() == COUNT).await;
         }
         let Ok(servers) = servers.try_into() else {
             unreachable!("as many were started");
@@ -141,7 +141,7 @@ pub(super) struct TestServer {
 }
 
 impl TestServer {
-    pub(super) fn living(&self) -> usize {
+    pub(super) fn live_count(&self) -> usize {
         let roster = self.state.membership.roster();
         roster.map_or(0, |roster| roster.servers().len())
     }

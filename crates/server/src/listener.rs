@@ -19,7 +19,7 @@ use quoin_config::{Settings, StoreKind, note_server, remove_note};
 use quoin_lua::{Run, Scripts};
 
 /// Interval at which a shutdown checks whether scripts have ended.
-const SCRIPTS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const SCRIPTS_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Time for connections to send the replies of scripts that a shutdown has ended.
 const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
 
@@ -114,11 +114,11 @@ impl Drop for Note {
 async fn end_of(scripts: &Scripts) {
     let mut awaited = scripts.under_way();
     // A script that is being handed to a lane is running by the second check.
-    tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+    tokio::time::sleep(SCRIPTS_CHECK_INTERVAL).await;
     awaited.extend(scripts.under_way());
     let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
     while scripts.under_way().iter().any(is_awaited) {
-        tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+        tokio::time::sleep(SCRIPTS_CHECK_INTERVAL).await;
     }
 }
 

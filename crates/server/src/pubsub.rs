@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    fn heard(client: &ClientRecord) -> String {
+    fn received(client: &ClientRecord) -> String {
         let mut output = bytes::BytesMut::new();
         let mailbox = &client.mailbox;
         mailbox.take(&mut output, (Protocol::Resp2, true), usize::MAX, usize::MAX);
@@ -356,10 +356,10 @@ mod tests {
         }
         assert_eq!(scene.pubsub.count(ChannelKind::Global, b"news"), 2);
         scene.publish(ChannelKind::Global, "news");
-        assert_eq!(heard(&client), "message news m pmessage n* news m");
+        assert_eq!(received(&client), "message news m pmessage n* news m");
         assert_eq!(scene.pubsub.count(ChannelKind::Shard, b"news"), 1);
         scene.publish(ChannelKind::Shard, "news");
-        assert_eq!(heard(&client), "smessage news m");
+        assert_eq!(received(&client), "smessage news m");
     }
 
     #[test]

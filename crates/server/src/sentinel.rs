@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::clients::Delivery;
 use crate::pubsub::PubSub;
 use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
-use quoin_engine::roster::{LivingServer, Roster, RosterWatch};
+use quoin_engine::roster::{LiveServer, Roster, RosterWatch};
 use quoin_layout::ServerRow;
 
 #[cfg(test)]
@@ -40,9 +40,9 @@ impl Sentinel {
         }
     }
 
-    /// Whether nobody is subscribed.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.plain.is_empty() && self.tls.is_empty()
+    /// Whether anybody is subscribed.
+    pub(super) fn has_subscribers(&self) -> bool {
+        !self.plain.is_empty() || !self.tls.is_empty()
     }
 }
 
@@ -129,7 +129,7 @@ impl Announcer {
         let Some(before) = before else {
             return;
         };
-        if Arc::ptr_eq(&before, &roster) || before == roster || sentinel.is_unheard() {
+        if Arc::ptr_eq(&before, &roster) || before == roster || !sentinel.has_subscribers() {
             return;
         }
         for speaks_tls in [false, true] {
@@ -186,8 +186,8 @@ fn changes(
 }
 
 /// The servers of a roster that another lacks.
-fn missing_in<'r>(roster: &'r Roster, other: &Roster) -> Vec<&'r LivingServer> {
-    let is_missing = |server: &&LivingServer| {
+fn missing_in<'r>(roster: &'r Roster, other: &Roster) -> Vec<&'r LiveServer> {
+    let is_missing = |server: &&LiveServer| {
         let mut others = other.servers().iter();
         !others.any(|other| other.instance == server.instance)
     };

@@ -145,8 +145,8 @@ impl Session {
     }
 
     /// Whether the client may get messages that are not replies.
-    pub(super) fn hears_messages(&self) -> bool {
-        self.is_listener() || self.client.hears_invalidations()
+    pub(super) fn gets_messages(&self) -> bool {
+        self.is_listener() || self.client.gets_invalidations()
     }
 
     /// Whether the output limit of subscribers applies to the client: it has subscriptions or monitors.
@@ -174,7 +174,7 @@ impl Session {
             lacks_named_keys: false,
             repeats: false,
             tracks: tracking.is_some_and(|mode| mode.remembers(self.is_caching)),
-            forwarded_as: (tracking.is_none() && !self.hears_messages()).then_some(self.protocol),
+            forwarded_as: (tracking.is_none() && !self.gets_messages()).then_some(self.protocol),
         }
     }
 

@@ -471,13 +471,13 @@ impl Resident {
             begin: &self.hand,
             end: OWN_KEYS,
         };
-        let mut looked_at = 0;
+        let mut examined = 0;
         let mut last = None;
         // Consecutive rows are forgotten as one range.
         let mut runs: Vec<Vec<Row>> = Vec::new();
         let mut is_next = false;
         let _ = self.rows.walk(span, false, &mut |row| {
-            looked_at += 1;
+            examined += 1;
             last = Some(row);
             let may_go = row.origin().generation <= drained && !row.take_use();
             if may_go {
@@ -488,13 +488,13 @@ impl Resident {
                 }
             }
             is_next = may_go;
-            match excess_bytes > 0 && looked_at < rows_max {
+            match excess_bytes > 0 && examined < rows_max {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         });
         self.hand = match last {
-            Some(last) if looked_at == rows_max || excess_bytes == 0 => key_after(last.key()),
+            Some(last) if examined == rows_max || excess_bytes == 0 => key_after(last.key()),
             _ => Vec::new(),
         };
         for run in runs {

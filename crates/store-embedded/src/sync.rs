@@ -124,7 +124,7 @@ impl Work {
         let interval = Duration::from_millis(QUIET_INTERVAL_MS);
         let mut last = first;
         let mut last_at = Instant::now();
-        let mut looked_at = Instant::now();
+        let mut checked_at = Instant::now();
         let mut last_sequence = 0;
         // The journal before the switch is needed until a checkpoint is on the disk.
         let mut has_switched = false;
@@ -132,7 +132,7 @@ impl Work {
             let is_short = self.shared.room.is_short();
             let left = match is_short {
                 true => SHORT_INTERVAL,
-                false => interval.saturating_sub(looked_at.elapsed()),
+                false => interval.saturating_sub(checked_at.elapsed()),
             };
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
@@ -141,8 +141,8 @@ impl Work {
             // journal.
             let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
             let mut is_quiet = false;
-            if looked_at.elapsed() >= interval {
-                looked_at = Instant::now();
+            if checked_at.elapsed() >= interval {
+                checked_at = Instant::now();
                 let sequence = self.shared.memory.sequence();
                 is_quiet = sequence == last_sequence;
                 last_sequence = sequence;

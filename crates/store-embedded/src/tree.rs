@@ -620,7 +620,7 @@ mod tests {
         Remove(Vec<u8>),
         RemoveSome(u8),
         Share,
-        Look(Vec<u8>, Vec<u8>),
+        Read(Vec<u8>, Vec<u8>),
     }
 
     fn steps() -> impl Strategy<Value = Step> {
@@ -629,7 +629,7 @@ mod tests {
             2 => keys().prop_map(Step::Remove),
             2 => any::<u8>().prop_map(Step::RemoveSome),
             1 => Just(Step::Share),
-            1 => (keys(), keys()).prop_map(|(begin, end)| Step::Look(begin, end)),
+            1 => (keys(), keys()).prop_map(|(begin, end)| Step::Read(begin, end)),
         ]
     }
 
@@ -657,7 +657,7 @@ mod tests {
                         }
                     }
                     Step::Share => shared.push((tree.clone(), model.clone())),
-                    Step::Look(begin, end) => {
+                    Step::Read(begin, end) => {
                         for key in [&begin, &end] {
                             let found = tree.get(key).map(|row| row.value().to_vec());
                             prop_assert_eq!(found, model.get(key).cloned());

@@ -332,16 +332,16 @@ fn a_read_that_has_overtaken_the_write_before_it_in_its_pipeline_is_found() {
 #[test]
 fn what_was_not_answered_holds_up_nothing_after_it_in_its_pipeline() {
     let lost = in_pipeline(1, unanswered(0, Ask::Push(0, Side::Back, vec![7])));
-    let look = |values: &[u32]| in_pipeline(1, read(0, 4, values));
+    let reads = |values: &[u32]| in_pipeline(1, read(0, 4, values));
     for values in [&[][..], &[7]] {
-        let records = [lost.clone(), look(values), read(5, 6, &[7])];
+        let records = [lost.clone(), reads(values), read(5, 6, &[7])];
         assert_linearizable(&records);
-        let never = [lost.clone(), look(&[]), read(5, 6, &[])];
+        let never = [lost.clone(), reads(&[]), read(5, 6, &[])];
         assert_linearizable(&never);
     }
     // Commands with replies keep their order around it.
     let first = in_pipeline(1, push(0, 4, 6, 1));
-    assert_not(&[first, lost, look(&[])]);
+    assert_not(&[first, lost, reads(&[])]);
 }
 
 #[test]

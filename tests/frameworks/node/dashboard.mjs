@@ -93,10 +93,10 @@ async function move(page, scope, name, destination) {
 
 async function pages({ page }) {
   await logIn(page, "default", "wrong");
-  assert.match(await page.getByRole("alert").textContent(), /is wrong/);
+  assert.match(await page.getByRole("alert").textContent(), /Wrong user or password/);
   await shoot(page, "login");
   await logIn(page, "", "secret");
-  await page.getByText("Commands a second").first().waitFor();
+  await page.getByText("Commands per second").first().waitFor();
   for (const [place, text] of [
     ["/", "Last backup"],
     ["/queues", "mail"],
@@ -176,9 +176,9 @@ async function actions({ page }) {
   await confirm(page, row("a?b&c"), "Pause");
   await row("a?b&c").getByText("paused", { exact: true }).waitFor();
   await row("a?b&c").getByRole("button", { name: "Resume" }).click();
-  await page.getByRole("status").getByText("Resumed the schedule a?b&c.").waitFor();
+  await page.getByRole("status").getByText("Resumed schedule a?b&c.").waitFor();
   await confirm(page, row("a?b&c"), "Remove");
-  assert.equal(await notice(page), "Removed the schedule a?b&c.");
+  assert.equal(await notice(page), "Removed schedule a?b&c.");
   assert.equal((await redis.call("TASK.SCHEDULES", "mail"))[1].length, 1);
 
   await go("queue?key=jobs");
@@ -220,7 +220,7 @@ async function actions({ page }) {
   await confirm(page, row("to-be-gone"), "Disconnect");
   await gone;
   await go("slow");
-  await confirm(page, main, "Forget all");
+  await confirm(page, main, "Clear");
   assert.equal((await redis.slowlog("GET")).length, 0);
 }
 

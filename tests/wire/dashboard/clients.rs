@@ -146,11 +146,11 @@ fn of_very_many_clients_those_that_wait_are_shown_first() {
     // The dashboard's own connection was active just now.
     assert!(shown[1].contains("quoin-dashboard"), "{}", shown[1]);
     assert!(
-        page.contains("200 of 252 are shown.") && page.contains("252 connected, 1 waiting"),
+        page.contains("Showing 200 of 252.") && page.contains("252 connected, 1 waiting"),
         "{page}"
     );
     let page = browser.get("/clients?match=CROWD").body;
-    assert!(page.contains("200 of 250 are shown."), "{page}");
+    assert!(page.contains("Showing 200 of 250."), "{page}");
     let page = browser.get("/clients?match=nosuch").body;
     assert!(
         rows(&page).is_empty() && page.contains("252 connected"),

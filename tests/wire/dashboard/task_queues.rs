@@ -177,7 +177,7 @@ fn a_schedule_of_any_name_is_paused_resumed_and_removed() {
         browser
             .get("/queues")
             .body
-            .contains("Removed the schedule a&amp;b=")
+            .contains("Removed schedule a&amp;b=")
     );
 }
 
@@ -270,7 +270,7 @@ fn a_task_that_cannot_be_moved_stays_and_its_page_says_why() {
             "q",
             "ERR source and destination objects are the same",
         ),
-        ("two", "", "Nothing was moved: say to which task queue."),
+        ("two", "", "Nothing was moved: enter a task queue."),
     ] {
         let path = format!("/queue?key=q&state=ready&task={task}");
         let shown = press(

@@ -35,7 +35,7 @@ async function refresh() {
     if (focused) main.querySelector(focused)?.focus();
     if (refreshed) refreshed.textContent = "Refreshed at " + new Date().toLocaleTimeString();
   } catch {
-    if (refreshed) refreshed.textContent = "The server does not answer. Trying again.";
+    if (refreshed) refreshed.textContent = "The server does not answer. Retrying.";
   } finally {
     asking = false;
   }

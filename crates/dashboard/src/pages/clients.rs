@@ -88,7 +88,7 @@ fn table(view: &View<'_>, clients: &Clients, list: &str) -> Markup {
             tbody { @for client in fields_of(list) { (row(view, &client, wait_of(&client), may_kill)) } }
         } }
         @if clients.fitting > clients.shown.len() {
-            p.soft { (count(clients.shown.len() as i64)) " of " (count(clients.fitting as i64)) " are shown." }
+            p.soft { "Showing " (count(clients.shown.len() as i64)) " of " (count(clients.fitting as i64)) "." }
         }
     }
 }
@@ -97,7 +97,7 @@ fn row(view: &View<'_>, client: &Fields<'_>, wait: Option<&Wait>, may_kill: bool
     let get = |name: &str| client.get(name).copied().unwrap_or_default();
     let id = get("id");
     let popover = format!("kill-{id}");
-    let question = format!("Disconnect the client {} at {}?", id, get("addr"));
+    let question = format!("Disconnect client {} at {}?", id, get("addr"));
     let seconds = |name: &str| number(client, name) * 1_000;
     html! {
         tr {
@@ -161,8 +161,8 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let reply = view.run(words!["CLIENT", "KILL", "ID", id])?;
     match reply.error_text() {
         Some(line) => view.note_error(line),
-        None if reply.integer() == Some(0) => view.note("The client had left."),
-        None => view.note(format!("Disconnected the client {id}.")),
+        None if reply.integer() == Some(0) => view.note("The client had already left."),
+        None => view.note(format!("Disconnected client {id}.")),
     }
     Ok(Answer::See("/clients".to_owned()))
 }

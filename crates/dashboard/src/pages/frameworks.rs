@@ -213,7 +213,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         }
     }
     let body = html! {
-        div.between { h1 { "Frameworks" } span.soft { "recognised by the names of their keys" } }
+        div.between { h1 { "Frameworks" } span.soft { "recognised by their key names" } }
         @if boards.is_empty() {
             p.empty {
                 "No queues of Celery, RQ, BullMQ, Bull, Sidekiq, Resque, Dramatiq, Huey or Laravel were found here."
@@ -222,11 +222,11 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         @for board in &boards { (board) }
         div.pager {
             @if !cursor.is_empty() {
-                a.button href=(url("/frameworks", &[("db", database.as_bytes())])) { "First names" }
+                a.button href=(url("/frameworks", &[("db", database.as_bytes())])) { "Back to the start" }
             }
             @if let Some(next) = &next {
                 a.button href=(url("/frameworks", &[("db", database.as_bytes()), ("cursor", next.as_bytes())])) {
-                    "Search on"
+                    "Continue the search"
                 }
             }
             span { @if next.is_none() { "No more names" } @else { (count(examined as i64)) " names examined" } }

@@ -59,7 +59,7 @@ fn alerts(info: &Info, now_ms: i64) -> Markup {
     let alerts = alerts_of(info, now_ms);
     html! {
         section.alerts aria-label="Alerts" {
-            @if alerts.is_empty() { p.fine { "Nothing is wrong." } }
+            @if alerts.is_empty() { p.fine { "No problems." } }
             @for alert in &alerts {
                 p.alert.urgent[alert.is_urgent] { (alert.text) }
             }
@@ -77,7 +77,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
     add(
         info.text("store_reachable") == "0",
         true,
-        "The store does not answer. Commands on data wait or fail.".to_owned(),
+        "The store does not answer. Commands that use data wait or fail.".to_owned(),
     );
     add(
         info.text("store_takes_growth") == "0",
@@ -89,7 +89,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
     add(
         free > 0.0 && free < nearly_full,
         true,
-        format!("The disk is nearly full: {} are free.", bytes(free)),
+        format!("The disk is nearly full: {} free.", bytes(free)),
     );
     let archive_error = info.text("journal_archive_error");
     add(
@@ -112,7 +112,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
     add(
         info.number("rdb_saves") > 0 && now_ms - saved_ms > BACKUP_AGE_MAX_MS,
         false,
-        format!("The last backup is of {}.", relative(saved_ms, now_ms)),
+        format!("The last backup was {}.", relative(saved_ms, now_ms)),
     );
     let lost = info.number("unknown_results_unresolved");
     add(
@@ -128,7 +128,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
         data_max > 0.0 && data > data_max * NEARLY,
         false,
         format!(
-            "The data has {} of maxmemory, {}.",
+            "The data takes {} of maxmemory ({}).",
             bytes(data),
             bytes(data_max)
         ),
@@ -149,10 +149,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
     add(
         denied > 0,
         false,
-        format!(
-            "Logins with a wrong user or password since the start: {}.",
-            count(denied)
-        ),
+        format!("Failed logins since the start: {}.", count(denied)),
     );
     alerts
 }
@@ -165,7 +162,7 @@ fn figures(info: &Info, keyspace: Option<&Info>, now_ms: i64) -> Markup {
     });
     html! {
         dl.figures {
-            (figure("Commands a second", &about(info.bytes("instantaneous_ops_per_sec")),
+            (figure("Commands per second", &about(info.bytes("instantaneous_ops_per_sec")),
                 &format!("{} since the start", about(info.bytes("total_commands_processed")))))
             (figure("Clients", &count(info.number("connected_clients")),
                 &format!("{} waiting", count(info.number("blocked_clients")))))
@@ -189,12 +186,12 @@ fn figures(info: &Info, keyspace: Option<&Info>, now_ms: i64) -> Markup {
                     size => bytes(size),
                 }))
             } @else {
-                (figure("Cluster", if info.text("store_reachable") == "0" { "away" } else { "answers" },
+                (figure("Cluster", if info.text("store_reachable") == "0" { "unreachable" } else { "reachable" },
                     &format!("{} servers", info.text("living_servers"))))
                 (figure("Conflicts", &about(info.bytes("conflicts")),
                     &format!("in {} commits", about(info.bytes("commits")))))
             }
-            (figure("Running for", &duration(info.number("uptime_in_seconds") * 1_000),
+            (figure("Uptime", &duration(info.number("uptime_in_seconds") * 1_000),
                 &format!("process {}", info.text("process_id"))))
         }
     }
@@ -211,17 +208,17 @@ fn charts(samples: &[Sample], now_ms: i64) -> Markup {
     let line = |name, points| Line { name, points };
     html! {
         section.charts aria-label="The last hour" {
-            (chart("Commands a second", &[line("", rates(samples, |one| one.commands))], about, now_ms))
-            (chart("Commit, mean", &[
+            (chart("Commands per second", &[line("", rates(samples, |one| one.commands))], about, now_ms))
+            (chart("Mean commit time", &[
                 line("", means(samples, |one| one.commits_us, |one| one.commits_timed)),
             ], |us| format!("{:.2} ms", us / 1_000.0), now_ms))
-            (chart("Network a second", &[
+            (chart("Network per second", &[
                 line("in", rates(samples, |one| one.input_bytes)),
                 line("out", rates(samples, |one| one.output_bytes)),
             ], bytes, now_ms))
             (chart("Memory", &[line("", values(samples, |one| one.memory_bytes))], bytes, now_ms))
             (chart("Clients", &[line("", values(samples, |one| one.clients))], about, now_ms))
-            (chart("Errors a second", &[line("", rates(samples, |one| one.errors))], about, now_ms))
+            (chart("Errors per second", &[line("", rates(samples, |one| one.errors))], about, now_ms))
         }
     }
 }
@@ -282,7 +279,7 @@ mod tests {
             ),
             (
                 &[("rdb_saves", "1"), ("rdb_last_save_time", "3600")],
-                "backup is of 4 days ago",
+                "backup was 4 days ago",
             ),
             (
                 &[("maxclients", "10"), ("connected_clients", "10")],

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use quoin_base::limits::{DASHBOARD_NAMES_MAX, DASHBOARD_ROWS_MAX};
-use quoin_queues::{Bounds, Kind, Queue, Wanted, find, look, pattern_of};
+use quoin_queues::{Bounds, Kind, Queue, Wanted, find, pattern_of, read_queues};
 
 use crate::figures::{count, counted, readable};
 use crate::frame::databases;
@@ -38,7 +38,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         cursor => cursor,
     };
     let names = find(view.client(), &wanted, cursor, BOUNDS)?;
-    let queues = look(view.client(), names.keys)?;
+    let queues = read_queues(view.client(), names.keys)?;
     let known = known_databases(view)?;
     let database = view.database();
     let database_text = database.to_string();
@@ -73,8 +73,8 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         @if queues.is_empty() {
             p.empty {
                 @if names.next.is_some() {
-                    "None of the " (count(names.examined as i64)) " names on this page is a queue that fits."
-                } @else { "There are no such queues here." }
+                    "None of the " (count(names.examined as i64)) " names on this page is a matching queue."
+                } @else { "No matching queues." }
             }
         } @else { (table(&queues, &database_text)) }
         div.pager {
@@ -100,7 +100,7 @@ fn table(queues: &[Queue], database: &str) -> Markup {
             table data-sort="1" {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "Type" }
-                    th.number scope="col" { "Ready" } th.number scope="col" { "In work" }
+                    th.number scope="col" { "Ready" } th.number scope="col" { "In progress" }
                     th.number scope="col" { "Delayed" } th.number scope="col" { "Dead" } th scope="col" { "" }
                 } }
                 tbody {

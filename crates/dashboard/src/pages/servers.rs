@@ -17,9 +17,9 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                 dl.figures {
                     (figure("Store", info.text("store"), info.text("store_id")))
                     (figure("Reachable", if info.text("store_reachable") == "0" { "no" } else { "yes" }, ""))
-                    (figure("Living servers", info.text("living_servers"), "that share the store"))
+                    (figure("Live servers", info.text("living_servers"), "sharing the store"))
                     (figure("Version", info.text("quoin_version"),
-                        &format!("told as Redis {}", info.text("redis_version"))))
+                        &format!("reported as Redis {}", info.text("redis_version"))))
                 }
                 @if servers.is_empty() {
                     p.empty { "This server does not know which servers are alive." }
@@ -27,7 +27,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                     div.table { table {
                         thead { tr {
                             th scope="col" { "Address" } th scope="col" { "Name" } th.number scope="col" { "Port" }
-                            th.number scope="col" { "TLS" } th scope="col" { "Version" } th scope="col" { "Run" }
+                            th.number scope="col" { "TLS" } th scope="col" { "Version" } th scope="col" { "Run ID" }
                             th scope="col" { "" }
                         } }
                         tbody { @for server in &servers {

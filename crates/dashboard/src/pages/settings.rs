@@ -20,7 +20,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
             let mut settings: Vec<_> = pairs.filter(|(name, _)| name.contains(&searched)).collect();
             settings.sort_unstable();
             html! {
-                div.between { h1 { "Settings" } span.soft { "CONFIG SET or the settings file changes them" } }
+                div.between { h1 { "Settings" } span.soft { "Change them by CONFIG SET or in the settings file" } }
                 form.filters method="get" action="/settings" role="search" {
                     input type="search" name="match" value=(searched) placeholder="Name" aria-label="Name";
                     button type="submit" { "Search" }
@@ -30,7 +30,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                     tbody { @for (name, value) in &settings { tr {
                         td.mono.nowrap { (name) }
                         td.mono.name {
-                            @if is_secret(name.as_bytes()) && !value.is_empty() { span.soft { "set, not shown" } }
+                            @if is_secret(name.as_bytes()) && !value.is_empty() { span.soft { "set, hidden" } }
                             @else { (value) }
                         }
                     } } }

@@ -19,18 +19,18 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         div.between {
             h1 { "Slow commands" }
             @if may_reset {
-                (Action { id: "reset", label: "Forget all", question: Some("Empty the slow log?"), path: "/slow",
+                (Action { id: "reset", label: "Clear", question: Some("Clear the slow log?"), path: "/slow",
                     fields: &[("action", "reset")], is_dangerous: true }.show(view.session))
             }
         }
         @match log.error_text() {
             Some(line) => (refusal("", &line)),
             None if items(&log).is_empty() => p.empty {
-                "No command has taken longer than slowlog-log-slower-than."
+                "No command took longer than slowlog-log-slower-than."
             },
             None => (entries(items(&log), view.now_ms)),
         }
-        @if let Some(commands) = &commands { h2 { "Time by command, since the start" } (statistics(commands)) }
+        @if let Some(commands) = &commands { h2 { "Time per command since the start" } (statistics(commands)) }
     };
     Ok(Page {
         title: "Slow commands".to_owned(),
@@ -88,7 +88,7 @@ fn statistics(info: &Info) -> Markup {
         div.table { table data-sort="1" {
             thead { tr {
                 th scope="col" { "Command" } th.number scope="col" { "Calls" } th.number scope="col" { "Mean" }
-                th.number scope="col" { "In all" } th.number scope="col" { "Failed" }
+                th.number scope="col" { "Total" } th.number scope="col" { "Failed" }
                 th.number scope="col" { "Refused" }
             } }
             tbody { @for (name, fields) in commands.iter().take(SHOWN_MAX) {
@@ -111,7 +111,7 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let reply = view.run(words!["SLOWLOG", "RESET"])?;
     match reply.error_text() {
         Some(line) => view.note_error(line),
-        None => view.note("The slow log is empty."),
+        None => view.note("Cleared the slow log."),
     }
     Ok(Answer::See("/slow".to_owned()))
 }

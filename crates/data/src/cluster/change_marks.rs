@@ -1,4 +1,4 @@
-//! Marks of servers that want to hear which keys change, because their clients track keys or wait for some. A batch
+//! Marks of servers that want to know which keys change, because their clients track keys or wait for some. A batch
 //! that changes keys reads the marks serializably. If another server has one, the batch also writes the names of the
 //! keys to the message log ([`crate::cluster::relay`]). So no batch that commits after a mark was set misses it.
 //!
@@ -6,14 +6,14 @@
 //! A server that finds its own mark missing sets it again, tells its clients to forget everything, and wakes those
 //! that wait.
 
-use quoin_base::limits::CHANGE_MARKS_PER_LOOK;
+use quoin_base::limits::CHANGE_MARKS_PER_READ;
 use quoin_layout::Layout;
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
 
 /// Value of a mark that asks for keys that became ready only. Any other value asks for all changes.
 const READY: &[u8] = &[1];
 
-/// Which changes a server wants to hear of. A later one includes the earlier ones.
+/// Which changes a server wants reported. A later one includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Wanted {
     /// None.
@@ -43,7 +43,7 @@ pub struct ChangeMark {
     pub beat: Option<bytes::Bytes>,
 }
 
-/// Marks this server start as one that wants to hear of changes. `Nothing` removes the mark.
+/// Marks this server start as one that wants changes reported. `Nothing` removes the mark.
 pub fn set_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64, wanted: Wanted) {
     let key = layout.change_mark_key(instance);
     match wanted {
@@ -78,7 +78,7 @@ pub async fn beat(
     Ok(mark.is_some())
 }
 
-/// What other servers want to hear of. Conflicts with a server that begins to want more.
+/// What other servers want reported. Conflicts with a server that begins to want more.
 pub async fn wanted_by_others(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -86,7 +86,7 @@ pub async fn wanted_by_others(
 ) -> Result<Wanted, StoreError> {
     let own = layout.change_mark_key(instance);
     let marks = all_marks(transaction, layout, Isolation::Serializable).await?;
-    if marks.len() >= CHANGE_MARKS_PER_LOOK {
+    if marks.len() >= CHANGE_MARKS_PER_READ {
         return Ok(Wanted::All);
     }
     let others = marks.iter().filter(|mark| mark.key != own);
@@ -115,7 +115,7 @@ pub async fn other_marks(
     Ok(marks)
 }
 
-/// The rows of the marks, up to [`CHANGE_MARKS_PER_LOOK`].
+/// The rows of the marks, up to [`CHANGE_MARKS_PER_READ`].
 async fn all_marks(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -125,7 +125,7 @@ async fn all_marks(
     let query = RangeQuery {
         begin: &range.begin,
         end: &range.end,
-        limit: CHANGE_MARKS_PER_LOOK,
+        limit: CHANGE_MARKS_PER_READ,
         reverse: false,
         isolation,
     };

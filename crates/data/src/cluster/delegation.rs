@@ -116,7 +116,7 @@ impl WriteContext<'_> {
                 data,
                 expire_at_ms: None,
                 long_name: grant.long_name,
-                body: None,
+                inline: None,
                 rank_levels: 0,
                 fields_expire: false,
                 is_kept: false,

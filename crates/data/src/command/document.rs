@@ -33,11 +33,10 @@ const BEGINNING: &str = "\
 This page is generated from the table of commands; a test compares them.
 
 Replies and error texts are those of Redis 7.2; docs/start/compatibility.md lists where they differ,
-each with the reason. In the syntax `[…]` may be missing, `<a | b>` is one of several, and `...`
-means that what stands before it may be repeated. *Since* is the version of Redis that introduced
-the command, or that of Quoin where Redis does not have it (docs/start/priority-queues.md,
-docs/start/task-queues.md). The cost is that of Quoin, with N for what is stored and M for what the
-command touches where it does not say otherwise.
+each with the reason. In the syntax, `[…]` is optional, `<a | b>` is a choice, and what precedes `...`
+may be repeated. *Since* is the version of Redis that introduced the command, or that of Quoin where
+Redis does not have it (docs/start/priority-queues.md, docs/start/task-queues.md). The cost is
+Quoin's. Unless it says otherwise, N is what is stored and M what the command touches.
 ";
 
 /// The text of the page.

@@ -11,7 +11,7 @@ use crate::command::arguments::is_word;
 pub type KeyFlags = &'static [&'static str];
 
 /// Checks a key without reading its value.
-pub const LOOK: KeyFlags = &["RO"];
+pub const CHECK: KeyFlags = &["RO"];
 /// Reads a value.
 pub const READ: KeyFlags = &["RO", "access"];
 /// Adds to a value.

@@ -16,7 +16,7 @@ pub mod help;
 pub mod key_specs;
 pub mod plan;
 pub(crate) mod popping;
-pub(crate) mod put_series;
+pub(crate) mod put_coalesced;
 pub mod resolve;
 pub mod row;
 pub mod waits;

@@ -16,7 +16,7 @@ use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
 /// Pops for several commands end once their replies reach this size.
-const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
+const COALESCED_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// Elements of the first pop for several commands, when their size is still unknown.
 const STEP_MIN: usize = 16;
 /// Growth from one pop to the next, if the elements are small.
@@ -146,7 +146,7 @@ pub(crate) fn has_no_zero_count(arguments: &[Bytes]) -> bool {
 }
 
 /// Executes several commands that pop from one end of one key. Each is `key [count]` with a count of at least one.
-pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
+pub(crate) async fn pop_coalesced<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
@@ -180,7 +180,7 @@ pub(crate) async fn pop_each<E>(
     let (mut step, mut bytes, mut popped) = (STEP_MIN, 0, 0);
     while let Some(left) = limits.get(replies.len()..)
         && !left.is_empty()
-        && bytes < SERIES_REPLY_BYTES_MAX
+        && bytes < COALESCED_REPLY_BYTES_MAX
     {
         let (commands, wanted) = commands_of_step(left, step);
         let elements = pop(wanted).await?;
@@ -195,7 +195,7 @@ pub(crate) async fn pop_each<E>(
             bytes += reply.size_hint();
             replies.push(reply);
         }
-        let room = SERIES_REPLY_BYTES_MAX.saturating_sub(bytes);
+        let room = COALESCED_REPLY_BYTES_MAX.saturating_sub(bytes);
         let fitting = room / (bytes / popped.max(1)).max(1);
         step = fitting.clamp(1, STEP_MAX).min(step * STEP_GROWTH);
     }
@@ -493,8 +493,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_series_ends_after_large_replies() {
-        let (replies, steps) = steps(&[Some(3); 200], SERIES_REPLY_BYTES_MAX / 64).await;
+    async fn coalescing_ends_after_large_replies() {
+        let (replies, steps) = steps(&[Some(3); 200], COALESCED_REPLY_BYTES_MAX / 64).await;
         assert_eq!((replies, steps), (22, vec![15, 48, 3]));
     }
 }

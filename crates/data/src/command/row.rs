@@ -147,22 +147,23 @@ pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> Handler
 /// stay, unless the error ends the transaction.
 pub type ScriptHandler = for<'c> fn(AnyUnit<'c>, u32, &'c [Bytes]) -> HandlerFuture<'c>;
 
-/// The replies of the first commands of several executed as one; at least one reply.
-pub type SeriesFuture<'c> = Pin<Box<dyn Future<Output = Result<Vec<Reply>, CommandError>> + 'c>>;
+/// The replies to the first of several commands executed as one; at least one reply.
+pub type CoalescedFuture<'c> = Pin<Box<dyn Future<Output = Result<Vec<Reply>, CommandError>> + 'c>>;
 
 /// Handler of several commands on one key, given the arguments of each. If it fails, its writes are undone and the
 /// commands are executed one by one, so it need not say which command failed.
-pub type SeriesHandler = for<'c> fn(&'c WriteContext<'c>, &'c [&'c [Bytes]]) -> SeriesFuture<'c>;
+pub type CoalescedHandler =
+    for<'c> fn(&'c WriteContext<'c>, &'c [&'c [Bytes]]) -> CoalescedFuture<'c>;
 
-/// How consecutive commands of one kind on one key are executed as one.
+/// How consecutive commands of one kind on one key are coalesced: executed as one.
 #[derive(Clone, Copy)]
-pub struct Series {
-    /// Whether a command with these arguments may be included.
+pub struct Coalescing {
+    /// Whether a command with these arguments may be coalesced.
     pub accepts: fn(&[Bytes]) -> bool,
-    /// Whether commands with these arguments, both of which are accepted, may be combined.
+    /// Whether two commands with these arguments, both of which are accepted, may be coalesced.
     pub are_alike: fn(&[Bytes], &[Bytes]) -> bool,
     /// The handler.
-    pub run: SeriesHandler,
+    pub run: CoalescedHandler,
 }
 
 /// Whether two commands have the same key as their first argument.
@@ -237,7 +238,7 @@ pub struct Row {
     /// Returns the arguments to use while it waits.
     pub pins: Option<PinFunction>,
     /// How several such commands are executed as one, if that is cheaper.
-    pub series: Option<Series>,
+    pub coalescing: Option<Coalescing>,
 }
 
 impl Row {
@@ -277,7 +278,7 @@ impl Row {
             plan: None,
             waits: None,
             pins: None,
-            series: None,
+            coalescing: None,
         }
     }
 
@@ -419,9 +420,9 @@ impl Row {
     }
 
     /// Sets how several such commands are executed as one.
-    pub const fn series(self, series: Series) -> Self {
+    pub const fn coalescing(self, coalescing: Coalescing) -> Self {
         Self {
-            series: Some(series),
+            coalescing: Some(coalescing),
             ..self
         }
     }
@@ -518,15 +519,15 @@ macro_rules! script_handler {
     };
 }
 
-/// Turns an `async fn(&WriteContext, &[&[Bytes]]) -> Result<Vec<Reply>, CommandError>` into a [`Series`], given the
+/// Turns an `async fn(&WriteContext, &[&[Bytes]]) -> Result<Vec<Reply>, CommandError>` into a [`Coalescing`], given the
 /// function that accepts a command's arguments.
 #[macro_export]
-macro_rules! series {
+macro_rules! coalescing {
     ($accepts:path, $function:path) => {
-        $crate::series!($accepts, $crate::command::row::have_one_key, $function)
+        $crate::coalescing!($accepts, $crate::command::row::have_one_key, $function)
     };
     ($accepts:path, $are_alike:path, $function:path) => {
-        $crate::command::row::Series {
+        $crate::command::row::Coalescing {
             accepts: $accepts,
             are_alike: $are_alike,
             run: |context, arguments| Box::pin($function(context, arguments)),

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
-use crate::command::put_series::Put;
+use crate::command::put_coalesced::Put;
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::keyspace::kind::INLINE_BYTES_MAX;
 use crate::unit::context::WriteContext;
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{Entry, FieldRow, FieldValue, Member, successor};
@@ -17,8 +17,8 @@ use quoin_store::StoreError;
 
 use super::{FieldsMut, FieldsType, canonical_number};
 
-/// Maximum number of entries of a body. A look-up reads a body from its beginning.
-pub(super) const BODY_ENTRIES_MAX: usize = 64;
+/// Maximum number of entries of an inline value. A lookup reads it from its beginning.
+pub(super) const INLINE_ENTRIES_MAX: usize = 64;
 
 /// What a command did that adds fields.
 #[derive(Debug)]
@@ -71,10 +71,10 @@ pub async fn create<T: FieldsType>(
 ) -> Result<Changed, CommandError> {
     let entries = distinct(T::ROW, entries);
     let added = to_i64(entries.len());
-    let body = encode_body(T::ROW, &entries);
-    let is_small = body.is_some();
+    let inline = encode_inline(T::ROW, &entries);
+    let is_small = inline.is_some();
     let mut key = context
-        .create_with(name, T::VALUE_TYPE, expire_at_ms, body)
+        .create_with(name, T::VALUE_TYPE, expire_at_ms, inline)
         .await?;
     if !is_small {
         let mut fields = FieldsMut::<T>::open(context, &mut key);
@@ -88,7 +88,7 @@ pub async fn create<T: FieldsType>(
 impl<T: FieldsType> FieldsMut<'_, '_, T> {
     /// Puts entries into the value and returns how many are new.
     async fn put(&mut self, name: &Bytes, entries: Vec<Entry>) -> Result<i64, StoreError> {
-        let Some(mut present) = self.read().body_entries()? else {
+        let Some(mut present) = self.read().inline_entries()? else {
             self.context.notify_if_reborn(self.key, name).await?;
             return self.put_rows(&entries).await;
         };
@@ -99,23 +99,23 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
         if added == 0 && T::ROW == FieldRow::Set {
             return Ok(added);
         }
-        match encode_body(T::ROW, &present) {
-            Some(bytes) => self.context.write_body(self.key, bytes),
+        match encode_inline(T::ROW, &present) {
+            Some(bytes) => self.context.write_inline(self.key, bytes),
             None => self.convert_to_rows(&present).await?,
         }
         Ok(added)
     }
 
-    /// Moves a value from its body to rows, with these entries.
+    /// Moves an inline value to rows, with these entries.
     async fn convert_to_rows(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
-        self.context.drop_body(self.key, to_i64(entries.len()));
+        self.context.drop_inline(self.key, to_i64(entries.len()));
         self.expect_expiries(entries).await?;
         self.fill_rows(entries)
     }
 
-    /// Moves a value to rows, where fields may expire, if it is in a body.
-    pub(crate) async fn leave_body(&mut self) -> Result<(), StoreError> {
-        match self.read().body_entries()? {
+    /// Moves a value to rows, where fields may expire, if it is inline.
+    pub(crate) async fn ensure_rows(&mut self) -> Result<(), StoreError> {
+        match self.read().inline_entries()? {
             Some(entries) => self.convert_to_rows(&entries).await,
             None => Ok(()),
         }
@@ -154,23 +154,24 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     /// Removes fields and returns how many there were, with those that have expired, as in Redis. The caller ends with
     /// [`WriteContext::remove_if_empty`].
     pub async fn remove(&mut self, names: &[Bytes]) -> Result<i64, StoreError> {
-        let Some(mut present) = self.read().body_entries()? else {
+        let Some(mut present) = self.read().inline_entries()? else {
             return self.remove_rows(names).await;
         };
         let before = present.len();
         present.retain(|entry| !names.contains(&entry.name));
         let removed = before - present.len();
         if removed > 0 {
-            self.shrink_body(&present);
+            self.shrink_inline(&present);
         }
         Ok(to_i64(removed))
     }
 
-    /// Writes a body from which entries were removed.
-    pub(super) fn shrink_body(&mut self, left: &[Entry]) {
-        // A body that becomes smaller stays within the limits of a body.
-        let bytes = T::ROW.encode_body(left, usize::MAX);
-        self.context.write_body(self.key, bytes.unwrap_or_default());
+    /// Writes an inline value from which entries were removed.
+    pub(super) fn shrink_inline(&mut self, left: &[Entry]) {
+        // An inline value that becomes smaller stays within the limits.
+        let bytes = T::ROW.encode_inline(left, usize::MAX);
+        self.context
+            .write_inline(self.key, bytes.unwrap_or_default());
     }
 
     /// Writes the rows of a value that has none yet. The names are distinct.
@@ -305,19 +306,19 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     }
 }
 
-/// The body with these entries; `None` if they need rows.
-fn encode_body(row: FieldRow, entries: &[Entry]) -> Option<Bytes> {
-    match entries.len() <= BODY_ENTRIES_MAX {
-        true => row.encode_body(entries, BODY_BYTES_MAX),
+/// The inline value with these entries; `None` if they need rows.
+fn encode_inline(row: FieldRow, entries: &[Entry]) -> Option<Bytes> {
+    match entries.len() <= INLINE_ENTRIES_MAX {
+        true => row.encode_inline(entries, INLINE_BYTES_MAX),
         false => None,
     }
 }
 
-/// Removes duplicate names: the last value counts. Puts the entries into the order of a body, if
-/// they fit one.
+/// Removes duplicate names: the last value counts. Puts the entries into the order of an inline
+/// value, if they fit one.
 fn distinct(row: FieldRow, entries: Vec<Entry>) -> Vec<Entry> {
     let mut distinct: Vec<Entry> = Vec::with_capacity(entries.len());
-    if entries.len() <= BODY_ENTRIES_MAX {
+    if entries.len() <= INLINE_ENTRIES_MAX {
         for entry in entries {
             put_among(row, &mut distinct, entry);
         }
@@ -337,7 +338,7 @@ fn distinct(row: FieldRow, entries: Vec<Entry>) -> Vec<Entry> {
             }
         }
     }
-    match distinct.len() <= BODY_ENTRIES_MAX {
+    match distinct.len() <= INLINE_ENTRIES_MAX {
         true => self::distinct(row, distinct),
         false => distinct,
     }

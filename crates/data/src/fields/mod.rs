@@ -1,10 +1,9 @@
 //! What hashes and sets share: a set is a hash whose fields have no values.
 //!
-//! A small value is stored whole in its key's metadata, as a *body*. Its entries keep the order in
-//! which they were added, as in Redis's listpacks. The integers of a set of integers are sorted, as
-//! in Redis's intsets. A value that outgrows its body moves to rows for good, one row a field, in
-//! the order of hashes. Changes of different rows do not conflict. The length is a counter that is
-//! added to without being read.
+//! A small value is stored whole in its key's metadata, as an *inline value*. Its entries keep the order in which
+//! they were added, as in Redis's listpacks. The integers of a set of integers are sorted, as in Redis's intsets.
+//! A value that outgrows the limits of inline values moves to rows for good, one row a field, in the order of
+//! hashes. Changes of different rows do not conflict. The length is a counter that is added to without being read.
 //!
 //! `Value<T>` of this module reads, [`FieldsMut`] writes. A hash and a set add little to them.
 
@@ -33,7 +32,7 @@ pub use read::EntryPages;
 pub trait FieldsType {
     /// The type in metadata.
     const VALUE_TYPE: ValueType;
-    /// The form of its rows and bodies.
+    /// The form of its rows and inline values.
     const ROW: FieldRow;
     /// The greatest length that Redis has a compact encoding for.
     const COMPACT_LENGTH_MAX: usize;

@@ -34,7 +34,7 @@ impl<T: FieldsType> Value<'_, '_, T> {
         let context = self.context;
         let mut left_bytes = RANDOM_BYTES_MAX;
         let mut drawn = Vec::with_capacity(count);
-        if let Some(entries) = self.body_entries()? {
+        if let Some(entries) = self.inline_entries()? {
             for _ in 0..count {
                 let rank = context
                     .environment
@@ -119,7 +119,7 @@ impl<T: FieldsType> Value<'_, '_, T> {
 
     /// Up to `count` distinct random entries.
     async fn random_distinct(&self, count: usize) -> Result<Vec<Entry>, CommandError> {
-        if let Some(entries) = self.body_entries()? {
+        if let Some(entries) = self.inline_entries()? {
             return Ok(distinct_entries(self.context, &entries, count));
         }
         let rows = self.random_rows(count).await?;
@@ -153,12 +153,12 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     /// changes of these entries. The caller ends with
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     pub async fn take_random(&mut self, count: usize) -> Result<Vec<Entry>, StoreError> {
-        if let Some(mut entries) = self.read().body_entries()? {
+        if let Some(mut entries) = self.read().inline_entries()? {
             let mut taken = distinct_entries(self.context, &entries, count);
             let names: Vec<&Bytes> = taken.iter().map(|entry| &entry.name).collect();
             entries.retain(|entry| !names.contains(&&entry.name));
             if !taken.is_empty() {
-                self.shrink_body(&entries);
+                self.shrink_inline(&entries);
             }
             self.shuffle(&mut taken);
             return Ok(taken);

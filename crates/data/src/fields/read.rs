@@ -31,7 +31,7 @@ pub struct EntryPages<'c, 't, T> {
 }
 
 enum Source<'c, 't> {
-    Body(Option<Vec<Entry>>),
+    Inline(Option<Vec<Entry>>),
     Rows {
         pages: Pages<'c, 't>,
         /// Rows that were read and not returned yet.
@@ -44,7 +44,7 @@ impl<T: FieldsType> EntryPages<'_, '_, T> {
     /// The next entries; `None` after the last. A page is never empty.
     pub async fn next(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
         match &mut self.source {
-            Source::Body(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
+            Source::Inline(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
             Source::Rows { pages, rows, keys } => {
                 let (mut entries, mut bytes) = (Vec::with_capacity(rows.len()), 0);
                 // All fields of a page may have expired.
@@ -84,8 +84,8 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     /// # Errors
     /// `Text` if the values have more than [`MGET_ANSWER_BYTES_MAX`] together.
     pub async fn get_each(&self, names: &[Bytes]) -> Result<Vec<Option<Bytes>>, CommandError> {
-        if let Some(body) = &self.key.meta.body {
-            let find = |name: &Bytes| T::ROW.find_in_body(&body.bytes, name);
+        if let Some(inline) = &self.key.meta.inline {
+            let find = |name: &Bytes| T::ROW.find_inline(&inline.bytes, name);
             return Ok(names.iter().map(find).collect::<Result<_, _>>()?);
         }
         let taken_bytes = Cell::new(0_usize);
@@ -120,8 +120,8 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
 
     /// One field, with its value and expiry.
     pub(crate) async fn get_entry(&self, name: &Bytes) -> Result<Option<Entry>, StoreError> {
-        if let Some(body) = &self.key.meta.body {
-            let value = T::ROW.find_in_body(&body.bytes, name)?;
+        if let Some(inline) = &self.key.meta.inline {
+            let value = T::ROW.find_inline(&inline.bytes, name)?;
             return Ok(value.map(|value| Entry::new(name.clone(), value)));
         }
         let member = Member::new(name);
@@ -133,16 +133,16 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
 
     /// Whether a field exists. Does not read a value that is split.
     pub async fn contains(&self, name: &Bytes) -> Result<bool, StoreError> {
-        match &self.key.meta.body {
-            Some(body) => Ok(T::ROW.find_in_body(&body.bytes, name)?.is_some()),
+        match &self.key.meta.inline {
+            Some(inline) => Ok(T::ROW.find_inline(&inline.bytes, name)?.is_some()),
             None => Ok(self.live_row(&Member::new(name)).await?.is_some()),
         }
     }
 
     /// [`Self::contains`] of several fields.
     pub async fn contains_each(&self, names: &[Bytes]) -> Result<Vec<bool>, StoreError> {
-        if let Some(body) = &self.key.meta.body {
-            let is_found = |name: &Bytes| Ok(T::ROW.find_in_body(&body.bytes, name)?.is_some());
+        if let Some(inline) = &self.key.meta.inline {
+            let is_found = |name: &Bytes| Ok(T::ROW.find_inline(&inline.bytes, name)?.is_some());
             return names.iter().map(is_found).collect();
         }
         let is_found = async |name| self.contains(name).await;
@@ -151,8 +151,8 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
 
     /// All entries, a page at a time.
     pub fn pages(&self) -> Result<EntryPages<'c, 't, T>, StoreError> {
-        let source = match self.body_entries()? {
-            Some(entries) => Source::Body(Some(entries)),
+        let source = match self.inline_entries()? {
+            Some(entries) => Source::Inline(Some(entries)),
             None => Source::Rows {
                 pages: self.row_pages(),
                 rows: Vec::new().into_iter(),
@@ -199,7 +199,7 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     /// One step of HSCAN or SSCAN: entries and the next cursor, 0 at the end. Returns a value
     /// whole if Redis has a compact encoding for it or if it is in metadata.
     pub async fn scan(&self, cursor: u64, count: usize) -> Result<(u64, Vec<Entry>), StoreError> {
-        if let Some(entries) = self.body_entries()? {
+        if let Some(entries) = self.inline_entries()? {
             return Ok((0, entries));
         }
         if let Some(entries) = self.compact().await? {
@@ -213,9 +213,9 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     }
 
     /// The entries of a value in metadata; `None` if the value is in rows.
-    pub(super) fn body_entries(&self) -> Result<Option<Vec<Entry>>, StoreError> {
-        match &self.key.meta.body {
-            Some(body) => Ok(Some(T::ROW.decode_body(&body.bytes)?)),
+    pub(super) fn inline_entries(&self) -> Result<Option<Vec<Entry>>, StoreError> {
+        match &self.key.meta.inline {
+            Some(inline) => Ok(Some(T::ROW.decode_inline(&inline.bytes)?)),
             None => Ok(None),
         }
     }

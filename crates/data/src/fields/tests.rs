@@ -1,10 +1,10 @@
-//! Values with fields against a model, in a body and in rows, on both stores.
+//! Values with fields against a model, inline and in rows, on both stores.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::change::BODY_ENTRIES_MAX;
+use super::change::INLINE_ENTRIES_MAX;
 use super::*;
 use crate::hash::{Hash, HashType};
 use crate::set::{Set, SetMut, SetType};
@@ -60,10 +60,10 @@ fn random_value(random: &dyn Random) -> Bytes {
     Bytes::from(vec![b'a' + random.below(26) as u8; length as usize])
 }
 
-/// How often a value of the model was a body, and how often it was in rows.
+/// How often a value of the model was inline, and how often it was in rows.
 #[derive(Default)]
 struct Forms {
-    bodies: usize,
+    inline: usize,
     rows: usize,
 }
 
@@ -104,8 +104,8 @@ async fn change_at_random<T: FieldsType>(
         let found = context.find_any(name).await.unwrap();
         assert_eq!(found.is_some(), !model.is_empty());
         let Some(key) = found else { continue };
-        match key.meta.body {
-            Some(_) => forms.bodies += 1,
+        match key.meta.inline {
+            Some(_) => forms.inline += 1,
             None => forms.rows += 1,
         }
         let length = context.length(&key, context.isolation).await.unwrap();
@@ -133,8 +133,8 @@ fn random_changes_equal_a_model() {
                 _ => change_at_random::<SetType>(context, &random, &name, &mut forms).await,
             }
         }
-        let Forms { bodies, rows } = forms;
-        assert!(bodies > 100 && rows > 100, "{bodies} {rows}");
+        let Forms { inline, rows } = forms;
+        assert!(inline > 100 && rows > 100, "{inline} {rows}");
     });
 }
 
@@ -143,7 +143,7 @@ fn a_small_value_has_one_row_and_keeps_the_order_in_which_it_was_filled() {
     on_both_stores(async |context| {
         let fields = [entry("z", "1"), entry("a", "2"), entry("z", "3")];
         let key = put_entries::<HashType>(context, &fields).await;
-        assert!(key.meta.body.is_some());
+        assert!(key.meta.inline.is_some());
         let all = Hash::open(context, &key).all().await.unwrap();
         assert_eq!(all, [entry("z", "3"), entry("a", "2")]);
     });
@@ -163,22 +163,22 @@ fn numbers_of_a_small_set_are_in_their_order_until_something_else_comes() {
 }
 
 #[test]
-fn what_outgrows_a_body_stays_in_rows() {
+fn what_outgrows_an_inline_value_stays_in_rows() {
     on_both_stores(async |context| {
-        let many: Vec<Entry> = (0..=BODY_ENTRIES_MAX)
+        let many: Vec<Entry> = (0..=INLINE_ENTRIES_MAX)
             .map(|number| entry(&number.to_string(), ""))
             .collect();
         let (last, few) = many.split_last().unwrap();
         let key = put_entries::<SetType>(context, few).await;
-        assert!(key.meta.body.is_some());
+        assert!(key.meta.inline.is_some());
         let mut key = put_entries::<SetType>(context, std::slice::from_ref(last)).await;
-        assert!(key.meta.body.is_none());
+        assert!(key.meta.inline.is_none());
         let gone: Vec<Bytes> = few.iter().map(|entry| entry.name.clone()).collect();
         let mut set = SetMut::open(context, &mut key);
         let removed = set.remove(&gone).await.unwrap();
         assert_eq!(removed, few.len() as i64);
         let key = put_entries::<SetType>(context, &few[..1]).await;
-        assert!(key.meta.body.is_none());
+        assert!(key.meta.inline.is_none());
         assert_eq!(Set::open(context, &key).all().await.unwrap().len(), 2);
     });
 }

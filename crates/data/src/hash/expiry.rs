@@ -3,7 +3,7 @@
 //! The row of a field with an expiry begins with the expiry. The field also has an empty row
 //! ordered by time, under the same data id. Reads skip expired fields. Background work, which a
 //! [timer](crate::taskqueue::timers) starts, removes them soon after. Until then the length counts
-//! them, as in Redis. A hash in a body has no fields that expire: the first one moves the hash to
+//! them, as in Redis. An inline hash has no fields that expire: the first one moves the hash to
 //! rows.
 
 use std::collections::{HashMap, HashSet};
@@ -47,7 +47,7 @@ pub enum Outcome {
 impl Hash<'_, '_> {
     /// The expiries of fields.
     pub async fn expiries(&self, names: &[Bytes]) -> Result<Vec<FieldExpiry>, StoreError> {
-        if self.key.meta.body.is_some() {
+        if self.key.meta.inline.is_some() {
             let found = self.contains_each(names).await?;
             let expiry = |found| match found {
                 true => FieldExpiry::Never,
@@ -75,7 +75,7 @@ impl HashMut<'_, '_> {
         allows: impl Fn(Option<i64>) -> bool,
     ) -> Result<Vec<Outcome>, StoreError> {
         let is_past = at_ms.is_some_and(|at_ms| at_ms <= self.context.now_ms);
-        if self.key.meta.body.is_some() {
+        if self.key.meta.inline.is_some() {
             let found = self.read().contains_each(names).await?;
             if !found.contains(&true) || at_ms.is_none() || !allows(None) {
                 let outcome = |found| match found {
@@ -97,7 +97,7 @@ impl HashMut<'_, '_> {
                 self.context.signals.fields_expired(removed.len() as u64);
                 return Ok(outcomes);
             }
-            self.leave_body().await?;
+            self.ensure_rows().await?;
         }
         let mut outcomes = Vec::with_capacity(names.len());
         let (mut removed, mut is_expected) = (0, false);
@@ -212,7 +212,7 @@ pub(crate) async fn remove_expired(
         .collect();
     let mut key = key.clone();
     let hash = HashMut::open(context, &mut key);
-    let (mut looked_at, mut removed, mut bytes) = (0, 0, 0);
+    let (mut checked, mut removed, mut bytes) = (0, 0, 0);
     for some in due.chunks(REAPER_READS_AT_ONCE) {
         // Concurrently, because on a cluster each read is a round trip.
         let reads = some
@@ -235,7 +235,7 @@ pub(crate) async fn remove_expired(
                 }
             }
         }
-        looked_at += some.len();
+        checked += some.len();
         if bytes >= bytes_max || context.is_full() || context.is_old() {
             break;
         }
@@ -246,7 +246,7 @@ pub(crate) async fn remove_expired(
         context.notify_of(EventClasses::HASH, "hexpired", &key);
         context.remove_if_empty(&key).await?;
     }
-    match rows.get(looked_at) {
+    match rows.get(checked) {
         Some((at_ms, _)) if *at_ms <= context.now_ms => return Ok(false),
         Some((at_ms, _)) => context.set_timer_within_day(&key, *at_ms),
         None => {}

@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::fields::restorable;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, ElementFlow, ElementRow, Entries, EntryCheck, EntryFault, Restorable, SectionKind,
+    ElementFlow, ElementRow, Entries, EntryCheck, EntryFault, InlineKind, Restorable, SectionKind,
     Serialization, ValueKind,
 };
 use crate::unit::context::ReadContext;
@@ -25,8 +25,8 @@ pub static KIND: ValueKind = ValueKind {
     name: "hash",
     encoding: |context, key| Box::pin(async move { Hash::open(context, key).encoding().await }),
     exists_when_empty: false,
-    body: Some(BodyKind {
-        length: |body| FieldRow::Hash.count_body(body),
+    inline: Some(InlineKind {
+        length: |inline| FieldRow::Hash.count_inline(inline),
     }),
     is_waited_for: false,
     flow: ElementFlow::Nothing,
@@ -40,20 +40,20 @@ pub static KIND: ValueKind = ValueKind {
             })
         })
         .checked(EntryCheck::new(&LOST_EXPIRY, |entries| {
-            let looks = entries
+            let checks = entries
                 .rows
                 .iter()
                 .map(move |row| has_expiry_row(entries, row));
-            Box::pin(try_join_all(looks))
+            Box::pin(try_join_all(checks))
         })),
         SectionKind::index(Section::FieldExpiries, &[EXPIRING]).checked(EntryCheck::new(
             &STRAY_EXPIRY,
             |entries| {
-                let looks = entries
+                let checks = entries
                     .rows
                     .iter()
                     .map(move |row| is_of_field(entries, row));
-                Box::pin(try_join_all(looks))
+                Box::pin(try_join_all(checks))
             },
         )),
         SectionKind::CHUNKS,

@@ -207,7 +207,7 @@ impl WriteContext<'_> {
             rank_levels: 0,
             ..source.meta.clone()
         };
-        if meta.body.is_some() {
+        if meta.inline.is_some() {
             to.put(name, meta, length).await?;
             return Ok(());
         }

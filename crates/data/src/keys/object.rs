@@ -170,7 +170,7 @@ impl ReadContext<'_> {
         let expiry_bytes = key.meta.expire_at_ms.map_or(0, |at_ms| {
             layout.expiry_key(at_ms, key.namespace, &key.name).len()
         });
-        if key.meta.body.is_some() {
+        if key.meta.inline.is_some() {
             return Ok((meta_bytes + expiry_bytes) as u64);
         }
         let length_bytes = layout.length_key(&key.meta_key).len() + COUNTER_BYTES;

@@ -5,7 +5,7 @@ use crate::command::grammar::{
     Argument, COUNT, LIMIT, block, integer, key, oneof, pattern, string, token, unix_time,
 };
 use crate::command::key_specs::{
-    CREATE, LOOK, OVERWRITE, READ, READ_UPDATE, REMOVE, TAKE, TAKE_AND_MORE, UPDATE, after_store,
+    CHECK, CREATE, OVERWRITE, READ, READ_UPDATE, REMOVE, TAKE, TAKE_AND_MORE, UPDATE, after_store,
     all_after_word, at, named_by_elements, up_to,
 };
 use crate::command::row::{ConnectionCommand, Group, Handler, Row};
@@ -103,7 +103,7 @@ pub const ROWS: &[Row] = &[
         .summary("Determines whether one or more keys exist.")
         .complexity(EACH_KEY)
         .flags(Flags::FAST)
-        .keys(&[up_to(1, -1, LOOK)])
+        .keys(&[up_to(1, -1, CHECK)])
         .tips(KEYS_TIPS)
         .history(&[("3.0.3", "Accepts multiple `key` arguments.")])
         .arguments(&[key(0).multiple()]),
@@ -114,14 +114,14 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_KEY)
         .flags(Flags::FAST)
-        .keys(&[up_to(1, -1, LOOK)])
+        .keys(&[up_to(1, -1, CHECK)])
         .tips(KEYS_TIPS)
         .arguments(&[key(0).multiple()]),
     generic("type", 2, "1.0.0", read_handler!(moving::type_of))
         .summary("Determines the type of value stored at a key.")
         .complexity(ONE_KEY)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     generic("keys", 2, "1.0.0", read_handler!(scan::keys))
         .summary("Returns all key names that match a pattern.")
@@ -383,7 +383,7 @@ pub const ROWS: &[Row] = &[
 const fn object(name: &'static str, since: &'static str, handler: Handler) -> Row {
     generic(name, 3, since, handler)
         .complexity(ONE_KEY)
-        .keys(const { &[at(2, LOOK)] })
+        .keys(const { &[at(2, CHECK)] })
         .tips(&["nondeterministic_output"])
         .arguments(const { &[key(0)] })
 }
@@ -439,7 +439,7 @@ const MEMORY: &[Row] = &[
     .tips(REPORT_TIPS),
     memory("memory|usage", -3, read_handler!(object::usage))
         .summary("Estimates the memory usage of a key.")
-        .complexity("O(M) with M elements looked at")
-        .keys(&[at(2, LOOK)])
+        .complexity("O(M) with M elements examined")
+        .keys(&[at(2, CHECK)])
         .arguments(&[key(0), integer("count").token("SAMPLES").optional()]),
 ];

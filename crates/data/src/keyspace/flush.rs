@@ -67,7 +67,7 @@ impl WriteContext<'_> {
         let mut exists = vec![names.len() > EXCHANGED_WATCHED_KEYS_MAX; names.len()];
         if names.len() <= EXCHANGED_WATCHED_KEYS_MAX {
             for side in [Some(database), other].into_iter().flatten() {
-                self.look_for(side, &names, &mut exists).await?;
+                self.mark_existing(side, &names, &mut exists).await?;
             }
         }
         for (name, _) in names.iter().zip(exists).filter(|(_, exists)| *exists) {
@@ -78,13 +78,13 @@ impl WriteContext<'_> {
         }
         self.signals.exchange(Exchanged {
             database,
-            looked_at: names.into_iter().collect(),
+            checked: names.into_iter().collect(),
         });
         Ok(())
     }
 
     /// Marks the names that exist in a database.
-    async fn look_for(
+    async fn mark_existing(
         &self,
         database: u32,
         names: &[Bytes],

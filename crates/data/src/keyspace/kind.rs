@@ -8,7 +8,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::error::CommandError;
 use quoin_layout::{
-    Body, DecodeError, Id, KeyRange, Layout, Meta, PoppedElement, Section, ValueType,
+    DecodeError, Id, InlineValue, KeyRange, Layout, Meta, PoppedElement, Section, ValueType,
 };
 use quoin_rdb::Payload;
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
@@ -32,7 +32,7 @@ pub struct ValueKind {
     /// element, unless their metadata says that they are kept.
     pub exists_when_empty: bool,
     /// How a small value of the type is stored in its key's metadata; `None` if values are always stored in rows.
-    pub body: Option<BodyKind>,
+    pub inline: Option<InlineKind>,
     /// Whether clients can wait for new elements of such a key.
     pub is_waited_for: bool,
     /// Which of its elements are counted as they enter and leave, for QUEUE.TOP and metrics.
@@ -77,11 +77,11 @@ pub type FiguresFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, 
 
 /// Most bytes of a value in metadata, for all types. LMDB puts larger values into pages of their own, SCAN reads these
 /// values too, and every change rewrites the whole value.
-pub const BODY_BYTES_MAX: usize = 1_024;
+pub const INLINE_BYTES_MAX: usize = 1_024;
 
 /// How a type's small values are stored in metadata.
 #[derive(Debug)]
-pub struct BodyKind {
+pub struct InlineKind {
     /// The value's length, which a value in rows has in its length counter.
     pub length: fn(&Bytes) -> Result<i64, DecodeError>,
 }
@@ -416,10 +416,12 @@ impl ValueKind {
     ///
     /// # Errors
     /// If its bytes are malformed.
-    pub fn body_length(&self, body: &Body) -> Result<i64, DecodeError> {
-        match &self.body {
-            Some(kind) => (kind.length)(&body.bytes),
-            None => Err(DecodeError("a body in metadata of a type without")),
+    pub fn inline_length(&self, inline: &InlineValue) -> Result<i64, DecodeError> {
+        match &self.inline {
+            Some(kind) => (kind.length)(&inline.bytes),
+            None => Err(DecodeError(
+                "an inline value of a type without inline values",
+            )),
         }
     }
 }

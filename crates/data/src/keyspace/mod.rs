@@ -27,7 +27,7 @@ use crate::keyspace::kind::{TypeKind, ValueKind};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::{
-    Body, Id, KeyName, KeyRange, Meta, MetaCopy, TrashKind, ValueType, decode_length,
+    Id, InlineValue, KeyName, KeyRange, Meta, MetaCopy, TrashKind, ValueType, decode_length,
     encode_length, length_delta,
 };
 use quoin_store::{Isolation, StoreError};
@@ -56,7 +56,7 @@ impl ReadContext<'_> {
     }
 
     /// The key that a command will look up soon, with its current metadata.
-    pub(crate) async fn look_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+    pub(crate) async fn find_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate_again(key).await?;
         let meta = self.read_meta(&location).await?;
         Ok(meta.map(|meta| open(location, meta)))
@@ -119,8 +119,8 @@ impl ReadContext<'_> {
     /// A serializable read conflicts with every push and pop of the key. Commands that only report the length of what
     /// they change use `Snapshot`.
     pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
-        match &key.meta.body {
-            Some(body) => Ok(key.meta.value_type.kind().body_length(body)?),
+        match &key.meta.inline {
+            Some(inline) => Ok(key.meta.value_type.kind().inline_length(inline)?),
             None => self.length_at(&key.meta_key, isolation).await,
         }
     }
@@ -273,7 +273,7 @@ impl WriteContext<'_> {
         self.create_with(key, value_type, expire_at_ms, None).await
     }
 
-    /// [`Self::create`] for a key whose whole value is `body`, if given.
+    /// [`Self::create`] for a key whose whole value is `inline`, if given.
     ///
     /// # Errors
     /// `KeyNameTooLong`.
@@ -282,14 +282,14 @@ impl WriteContext<'_> {
         key: &Bytes,
         value_type: ValueType,
         expire_at_ms: Option<i64>,
-        body: Option<Bytes>,
+        inline: Option<Bytes>,
     ) -> Result<OpenKey, CommandError> {
         let meta = Meta {
             value_type,
             data: self.environment.ids.allocate(),
             expire_at_ms,
             long_name: None,
-            body: body.map(Body::new),
+            inline: inline.map(InlineValue::new),
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,
@@ -382,7 +382,7 @@ impl WriteContext<'_> {
                 meta: old,
             };
             self.before_replacing(key, &old).await?;
-            match old.meta.body {
+            match old.meta.inline {
                 // All its rows are about to be overwritten.
                 Some(_) => self.clear_expiry_index(&old),
                 None => self.remove(&old),
@@ -394,7 +394,7 @@ impl WriteContext<'_> {
         }
         meta.long_name = location.name.inline().is_none().then(|| key.clone());
         self.write_meta(&location.meta_key, &meta);
-        if meta.body.is_none() {
+        if meta.inline.is_none() {
             self.write_first_length(&location.meta_key, length);
         }
         if let Some(at_ms) = meta.expire_at_ms {
@@ -431,10 +431,10 @@ impl WriteContext<'_> {
     }
 
     /// Changes a value that is stored in metadata.
-    pub fn write_body(&self, key: &mut OpenKey, bytes: Bytes) {
-        key.meta.body = Some(match &key.meta.body {
-            Some(body) => body.changed_to(bytes),
-            None => Body::new(bytes),
+    pub fn write_inline(&self, key: &mut OpenKey, bytes: Bytes) {
+        key.meta.inline = Some(match &key.meta.inline {
+            Some(inline) => inline.changed_to(bytes),
+            None => InlineValue::new(bytes),
         });
         self.write_meta(&key.meta_key, &key.meta);
         self.signal_touched(key);
@@ -442,8 +442,8 @@ impl WriteContext<'_> {
 
     /// Converts a value in metadata to one in rows. The caller writes the rows; `length` is the new value of the length
     /// counter. Values are never converted back.
-    pub fn drop_body(&self, key: &mut OpenKey, length: i64) {
-        key.meta.body = None;
+    pub fn drop_inline(&self, key: &mut OpenKey, length: i64) {
+        key.meta.inline = None;
         self.write_meta(&key.meta_key, &key.meta);
         self.write_first_length(&key.meta_key, length);
         self.signal_touched(key);
@@ -499,7 +499,7 @@ impl WriteContext<'_> {
     /// Removes a key with its data.
     pub fn remove(&self, key: &OpenKey) {
         self.detach(key);
-        if key.meta.body.is_none() {
+        if key.meta.inline.is_none() {
             self.discard_data(key.meta.data);
         }
     }
@@ -507,7 +507,7 @@ impl WriteContext<'_> {
     /// Removes a key but not its data, which the caller puts under another key.
     pub fn detach(&self, key: &OpenKey) {
         self.transaction.clear(&key.meta_key);
-        if key.meta.body.is_none() {
+        if key.meta.inline.is_none() {
             self.transaction
                 .clear(&self.layout().length_key(&key.meta_key));
         }
@@ -633,8 +633,8 @@ impl WriteContext<'_> {
     /// Must be called after elements were removed, counted and notified. Removes the key if it is empty and its type
     /// does not exist when empty, and notifies that too.
     pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
-        if let Some(body) = &key.meta.body {
-            if body.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {
+        if let Some(inline) = &key.meta.inline {
+            if inline.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {
                 self.remove(key);
                 self.notify_of(EventClasses::GENERIC, "del", key);
             }

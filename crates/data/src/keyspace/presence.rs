@@ -23,7 +23,7 @@ pub enum Presence {
 /// The state of a key with this metadata and length, on a store with these capabilities. A value in metadata is removed
 /// in the transaction that removes its last element, so it always exists.
 pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presence {
-    let is_small = meta.body.is_some();
+    let is_small = meta.inline.is_some();
     let is_kept = meta.is_kept || meta.value_type.kind().exists_when_empty;
     if length != 0 || is_small || is_kept {
         Presence::Exists
@@ -106,7 +106,7 @@ mod tests {
             },
             expire_at_ms,
             long_name: None,
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,

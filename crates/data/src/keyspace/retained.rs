@@ -42,15 +42,15 @@ impl ReadContext<'_> {
         let namespace = self.namespace().await?;
         let mut scan =
             KeyScan::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
-        let mut looked_at = 0_usize;
+        let mut examined = 0_usize;
         let mut last_hash = 0;
         let mut retained = Vec::new();
         while let Some(found) = scan.next().await? {
             let hash = found.key.name.hash();
-            if looked_at >= keys_max && hash != last_hash {
+            if examined >= keys_max && hash != last_hash {
                 return Ok((last_hash + 1, retained));
             }
-            looked_at += 1;
+            examined += 1;
             last_hash = hash;
             if self.presence(&found.key.meta, found.length) == Presence::Retained {
                 retained.push(RetainedMeta {

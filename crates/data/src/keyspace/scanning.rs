@@ -195,14 +195,14 @@ impl ReadContext<'_> {
         let namespace = self.namespace().await?;
         let mut scan = KeyScan::new(self, namespace, query.cursor, query.count.saturating_add(1));
         let mut names = Vec::new();
-        let mut looked_at = 0_usize;
+        let mut examined = 0_usize;
         let mut last_hash = 0;
         while let Some(found) = scan.next().await? {
             let hash = found.key.name.hash();
-            if looked_at >= query.count && hash != last_hash {
+            if examined >= query.count && hash != last_hash {
                 return Ok((last_hash + 1, names));
             }
-            looked_at += 1;
+            examined += 1;
             last_hash = hash;
             if query.types.accepts(found.key.meta.value_type)
                 && self.is_visible(&found)

@@ -33,7 +33,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "list",
     encoding: |context, key| Box::pin(async { List::open(context, key).encoding().await }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[

@@ -58,8 +58,8 @@ impl ListMut<'_, '_> {
         row: &KeyValue,
         random: i64,
     ) -> Result<bool, StoreError> {
-        // With a single writer, the rows of all units have the same random number. Commands run in
-        // series.
+        // With a single writer, the rows of all units have the same random number. Commands run one
+        // after another.
         if !self.context.environment.capabilities.has_other_writers {
             return Ok(false);
         }

@@ -23,7 +23,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "pqueue",
     encoding: |_, _| Box::pin(async { Ok("ordered-rows") }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[

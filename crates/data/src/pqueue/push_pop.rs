@@ -85,7 +85,7 @@ impl PriorityQueueMut<'_, '_> {
                 && let Some((place, _)) = last_place
                 && place.random == random
                 && place.priority.number() == priority.number()
-                // With a single writer all units have the same random number. Commands run in series.
+                // With a single writer, all units have the same random number. Commands run one after another.
                 && self.context.environment.capabilities.has_other_writers
             {
                 pushing.resume(row)?;

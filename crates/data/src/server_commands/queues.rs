@@ -9,8 +9,8 @@ const TOP: Handler = Handler::Connection(ConnectionCommand::QueueTop);
 /// The commands about queues of all types.
 pub const ROWS: &[Row] = &[Row::new("queue.top", -1, "0.1.0", Group::Queue, TOP)
     .summary(
-        "Returns the most active queues of this server: elements in and out, retries, deaths, rates, and waiting \
-         clients. Without COUNT, 20 of them.",
+        "Returns the most active queues of this server, 20 by default, with elements in and out, \
+         retries, deaths, rates and waiting clients.",
     )
     .complexity("O(Q log Q), Q being the queues that are counted, at most 1,024")
     .flags(Flags::LOADING.and(Flags::STALE))

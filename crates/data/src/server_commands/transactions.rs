@@ -2,7 +2,7 @@
 
 use crate::command::flags::Flags;
 use crate::command::grammar::key;
-use crate::command::key_specs::{LOOK, up_to};
+use crate::command::key_specs::{CHECK, up_to};
 use crate::command::row::{ConnectionCommand as Command, Group, Handler, Row};
 
 const fn transaction(name: &'static str, arity: i32, since: &'static str, by: Command) -> Row {
@@ -34,6 +34,6 @@ pub const ROWS: &[Row] = &[
         .summary("Monitors changes to keys to determine the execution of a transaction.")
         .complexity("O(1) for every key.")
         .flags(QUICK)
-        .keys(&[up_to(1, -1, LOOK)])
+        .keys(&[up_to(1, -1, CHECK)])
         .arguments(&[key(0).multiple()]),
 ];

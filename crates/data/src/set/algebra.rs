@@ -163,11 +163,11 @@ impl<'c, 't> Lookup<'c, 't> {
     /// Looks up members of `driver` in `other`. `is_near`: whether reading all of `other` costs
     /// less than looking up each member.
     fn new(driver: &OpenKey, other: Set<'c, 't>, is_near: bool) -> Result<Self, StoreError> {
-        if let Some(body) = &other.key.meta.body {
-            let entries = FieldRow::Set.decode_body(&body.bytes)?.into_iter();
+        if let Some(inline) = &other.key.meta.inline {
+            let entries = FieldRow::Set.decode_inline(&inline.bytes)?.into_iter();
             return Ok(Lookup::Names(entries.map(|entry| entry.name).collect()));
         }
-        if driver.meta.body.is_none() && is_near {
+        if driver.meta.inline.is_none() && is_near {
             return Ok(Lookup::Merge(Merge::new(other)));
         }
         Ok(Lookup::Rows(other))

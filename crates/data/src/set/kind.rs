@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::fields::restorable;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, ElementFlow, Restorable, SectionKind, Serialization, Slice, ValueKind,
+    ElementFlow, InlineKind, Restorable, SectionKind, Serialization, Slice, ValueKind,
     element_or_empty,
 };
 use crate::unit::context::ReadContext;
@@ -21,8 +21,8 @@ pub static KIND: ValueKind = ValueKind {
     name: "set",
     encoding: |context, key| Box::pin(async move { Set::open(context, key).encoding().await }),
     exists_when_empty: false,
-    body: Some(BodyKind {
-        length: |body| FieldRow::Set.count_body(body),
+    inline: Some(InlineKind {
+        length: |inline| FieldRow::Set.count_inline(inline),
     }),
     is_waited_for: false,
     flow: ElementFlow::Nothing,

@@ -353,7 +353,7 @@ async fn count(entries: Entries<'_>, group: Id, consumer: Option<Id>) -> Result<
 async fn each_row(
     entries: Entries<'_>,
     mut range: KeyRange,
-    mut look: impl FnMut(&KeyValue),
+    mut visit: impl FnMut(&KeyValue),
 ) -> Result<(), StoreError> {
     loop {
         let query = RangeQuery {
@@ -364,7 +364,7 @@ async fn each_row(
             isolation: entries.isolation,
         };
         let rows = entries.transaction.get_range(query).await?;
-        rows.iter().for_each(&mut look);
+        rows.iter().for_each(&mut visit);
         match rows.last() {
             Some(last) if rows.len() >= RANGE_PAGE_ROWS => range.begin = successor(&last.key),
             _ => return Ok(()),

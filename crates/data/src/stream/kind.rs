@@ -20,7 +20,7 @@ pub static KIND: ValueKind = ValueKind {
     encoding: |_, _| Box::pin(async { Ok("stream") }),
     // It keeps its last id and its consumer groups.
     exists_when_empty: true,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::Additions,
     sections: &[

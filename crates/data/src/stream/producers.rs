@@ -56,7 +56,7 @@ pub struct ProducerFacts {
 
 /// When background work should check a stream's producers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProducerOutlook {
+pub struct ProducerWork {
     /// Some can be removed now.
     pub is_due: bool,
     /// When to check again.
@@ -158,11 +158,11 @@ impl Stream<'_, '_> {
 
     /// When background work should check the stream's producers, estimated from some of them.
     /// Causes no conflicts.
-    pub async fn producer_outlook(&self) -> Result<ProducerOutlook, StoreError> {
+    pub async fn producer_work(&self) -> Result<ProducerWork, StoreError> {
         let view = self.context.relaxed_view();
         let stream = Stream::open(&view, self.key);
-        let (forgotten, next_ms) = stream.look_at_producers().await?;
-        Ok(ProducerOutlook {
+        let (forgotten, next_ms) = stream.check_producers().await?;
+        Ok(ProducerWork {
             is_due: !forgotten.is_empty(),
             next_ms,
         })
@@ -170,7 +170,7 @@ impl Stream<'_, '_> {
 
     /// Some producers whose entries are all forgotten, and when to check again once these are
     /// removed. Examines up to [`PRODUCERS_PER_PASS`] producers, starting at a random one.
-    async fn look_at_producers(&self) -> Result<(Vec<KeyValue>, Option<i64>), StoreError> {
+    async fn check_producers(&self) -> Result<(Vec<KeyValue>, Option<i64>), StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
         let hash = self.context.environment.random.next_u64() >> (u64::BITS - HASH_BITS);
         let from_hash = layout.producers_from(data, hash);
@@ -350,7 +350,7 @@ impl StreamMut<'_, '_> {
         let (context, data) = (self.context, self.key.data());
         let (layout, transaction) = (context.layout(), context.transaction);
         let view = context.relaxed_view();
-        let (forgotten, next_ms) = Stream::open(&view, self.key).look_at_producers().await?;
+        let (forgotten, next_ms) = Stream::open(&view, self.key).check_producers().await?;
         for row in forgotten {
             let now = transaction.get(&row.key, Isolation::Serializable).await?;
             if now.is_none_or(|now| now != row.value) {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::keyspace::kind::INLINE_BYTES_MAX;
 use crate::unit::context::WriteContext;
 use quoin_store::StoreError;
 
@@ -148,7 +148,7 @@ pub(crate) async fn combine(
     if length == 0 {
         return Ok(0);
     }
-    if length <= BODY_BYTES_MAX as u64 {
+    if length <= INLINE_BYTES_MAX as u64 {
         let value = combined(combination, &strings, 0, length).await?;
         set(context, name, &value.freeze(), None).await?;
         return Ok(length);

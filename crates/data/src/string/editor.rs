@@ -76,7 +76,7 @@ impl<'c> StringEditor<'c> {
         self.put_pieces();
         if let (Some(context), Some(key)) = (self.writer, self.key.as_mut()) {
             match self.pieces.remove(&0) {
-                Some(whole) => context.write_body(key, whole.bytes.freeze()),
+                Some(whole) => context.write_inline(key, whole.bytes.freeze()),
                 None => StringValueMut::open(context, key).touch(),
             }
         }
@@ -101,8 +101,8 @@ impl<'c> StringEditor<'c> {
         let Some(key) = &self.key else {
             return Ok(BytesMut::new());
         };
-        match &key.meta.body {
-            Some(body) if number == 0 => Ok(BytesMut::from(body.bytes.as_ref())),
+        match &key.meta.inline {
+            Some(inline) if number == 0 => Ok(BytesMut::from(inline.bytes.as_ref())),
             Some(_) => Ok(BytesMut::new()),
             None => {
                 let context = self.context;
@@ -115,7 +115,10 @@ impl<'c> StringEditor<'c> {
 
     /// Writes the changed pieces, and forgets all pieces except a string in metadata.
     fn put_pieces(&mut self) {
-        let is_small = self.key.as_ref().is_some_and(|key| key.meta.body.is_some());
+        let is_small = self
+            .key
+            .as_ref()
+            .is_some_and(|key| key.meta.inline.is_some());
         if is_small {
             self.pieces.retain(|number, _| *number == 0);
             return;

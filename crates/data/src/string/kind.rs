@@ -7,7 +7,7 @@ use crate::fields::canonical_number;
 use crate::keyspace::dumping::check_size;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, ElementFlow, Restorable, SectionKind, Serialization, ValueKind,
+    ElementFlow, InlineKind, Restorable, SectionKind, Serialization, ValueKind,
 };
 use crate::unit::context::ReadContext;
 use quoin_layout::Section;
@@ -26,8 +26,8 @@ pub static KIND: ValueKind = ValueKind {
     name: "string",
     encoding: |context, key| Box::pin(async { StringValue::open(context, key).encoding().await }),
     exists_when_empty: true,
-    body: Some(BodyKind {
-        length: |body| Ok(i64::try_from(body.len()).unwrap_or(i64::MAX)),
+    inline: Some(InlineKind {
+        length: |inline| Ok(i64::try_from(inline.len()).unwrap_or(i64::MAX)),
     }),
     is_waited_for: false,
     flow: ElementFlow::Nothing,

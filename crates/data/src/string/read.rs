@@ -17,8 +17,8 @@ impl<'c> StringValue<'c, '_> {
 
     /// The whole string.
     pub async fn get(&self) -> Result<Bytes, StoreError> {
-        if let Some(body) = &self.key.meta.body {
-            return Ok(body.bytes.clone());
+        if let Some(inline) = &self.key.meta.inline {
+            return Ok(inline.bytes.clone());
         }
         let length = self.length().await?;
         self.read_pieces(0, length).await
@@ -27,8 +27,8 @@ impl<'c> StringValue<'c, '_> {
     /// The bytes `begin..end`. A string in pieces has zeros after its end. One in metadata ends at
     /// its end.
     pub async fn range(&self, begin: u64, end: u64) -> Result<Bytes, StoreError> {
-        if let Some(body) = &self.key.meta.body {
-            return Ok(clip(&body.bytes, 0, begin, end).1);
+        if let Some(inline) = &self.key.meta.inline {
+            return Ok(clip(&inline.bytes, 0, begin, end).1);
         }
         self.read_pieces(begin, end).await
     }
@@ -50,10 +50,10 @@ impl<'c> StringValue<'c, '_> {
     pub(super) fn parts(&self, begin: u64, end: u64) -> Parts<'c> {
         let parts = |source| Parts { source, begin, end };
         if begin >= end {
-            return parts(Source::Body(None));
+            return parts(Source::Inline(None));
         }
-        if let Some(body) = &self.key.meta.body {
-            return parts(Source::Body(Some(body.bytes.clone())));
+        if let Some(inline) = &self.key.meta.inline {
+            return parts(Source::Inline(Some(inline.bytes.clone())));
         }
         let layout = self.context.layout();
         let range = layout.pieces(self.key.data(), begin / PIECE, end.div_ceil(PIECE));
@@ -88,7 +88,7 @@ pub(super) struct Parts<'c> {
 }
 
 enum Source<'c> {
-    Body(Option<Bytes>),
+    Inline(Option<Bytes>),
     Pieces(Box<(StringValue<'c, 'c>, Pages<'c, 'c>)>),
 }
 
@@ -97,7 +97,9 @@ impl Parts<'_> {
     pub(super) async fn next(&mut self) -> Result<Option<Vec<(u64, Bytes)>>, StoreError> {
         let (begin, end) = (self.begin, self.end);
         match &mut self.source {
-            Source::Body(body) => Ok(body.take().map(|body| vec![clip(&body, 0, begin, end)])),
+            Source::Inline(inline) => Ok(inline
+                .take()
+                .map(|inline| vec![clip(&inline, 0, begin, end)])),
             Source::Pieces(pieces) => {
                 let (string, pages) = &mut **pieces;
                 let Some(rows) = pages.next().await? else {

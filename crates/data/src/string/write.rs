@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::keyspace::kind::INLINE_BYTES_MAX;
 use crate::unit::context::WriteContext;
 use quoin_layout::string::PIECE_BYTES;
-use quoin_layout::{Body, Id, Meta, ValueType};
+use quoin_layout::{Id, InlineValue, Meta, ValueType};
 use quoin_store::{Isolation, StoreError};
 
 use super::{PIECE, StringValue, StringValueMut, copy_piece, padded};
@@ -23,13 +23,13 @@ pub(crate) async fn set(
     expire_at_ms: Option<i64>,
 ) -> Result<OpenKey, CommandError> {
     let data = context.environment.ids.allocate();
-    if value.len() > BODY_BYTES_MAX {
+    if value.len() > INLINE_BYTES_MAX {
         write_new_pieces(context, data, 0, value);
         return set_pieces(context, name, data, value.len() as u64, expire_at_ms).await;
     }
     // A slice of the request would keep the whole request in memory.
-    let body = Some(Body::new(Bytes::copy_from_slice(value)));
-    let meta = string_meta(data, expire_at_ms, body);
+    let inline = Some(InlineValue::new(Bytes::copy_from_slice(value)));
+    let meta = string_meta(data, expire_at_ms, inline);
     context.create_as(name, meta, 0).await
 }
 
@@ -72,9 +72,9 @@ impl StringValueMut<'_, '_> {
     /// `KeyNameTooLong`.
     pub async fn replace(&mut self, value: &Bytes) -> Result<(), CommandError> {
         let meta = &self.key.meta;
-        if meta.body.is_some() && value.len() <= BODY_BYTES_MAX {
-            let body = Bytes::copy_from_slice(value);
-            self.context.write_body(self.key, body);
+        if meta.inline.is_some() && value.len() <= INLINE_BYTES_MAX {
+            let inline = Bytes::copy_from_slice(value);
+            self.context.write_inline(self.key, inline);
             return Ok(());
         }
         let name = meta.full_name(&self.key.name)?.clone();
@@ -91,14 +91,14 @@ impl StringValueMut<'_, '_> {
             return Ok(length);
         }
         let new_length = length.max(end);
-        match &self.key.meta.body {
-            Some(body) if end <= BODY_BYTES_MAX as u64 => {
-                let mut changed = padded(&body.bytes, end);
+        match &self.key.meta.inline {
+            Some(inline) if end <= INLINE_BYTES_MAX as u64 => {
+                let mut changed = padded(&inline.bytes, end);
                 copy_piece(&mut changed, 0, offset, bytes);
-                self.context.write_body(self.key, changed.freeze());
+                self.context.write_inline(self.key, changed.freeze());
                 return Ok(new_length);
             }
-            Some(_) => self.body_to_pieces(new_length),
+            Some(_) => self.inline_to_pieces(new_length),
             None => self.count_longer(length, new_length),
         }
         self.write_pieces(offset, bytes).await?;
@@ -111,12 +111,12 @@ impl StringValueMut<'_, '_> {
         if length <= old_length {
             return Ok(false);
         }
-        match &self.key.meta.body {
-            Some(body) if length <= BODY_BYTES_MAX as u64 => {
-                let bytes = padded(&body.bytes, length).freeze();
-                self.context.write_body(self.key, bytes);
+        match &self.key.meta.inline {
+            Some(inline) if length <= INLINE_BYTES_MAX as u64 => {
+                let bytes = padded(&inline.bytes, length).freeze();
+                self.context.write_inline(self.key, bytes);
             }
-            Some(_) => self.body_to_pieces(length),
+            Some(_) => self.inline_to_pieces(length),
             None => self.count_longer(old_length, length),
         }
         Ok(true)
@@ -124,10 +124,10 @@ impl StringValueMut<'_, '_> {
 
     /// Lets WATCH see a write that did not change the value.
     pub fn touch(&mut self) {
-        match &self.key.meta.body {
-            Some(body) => {
-                let bytes = body.bytes.clone();
-                self.context.write_body(self.key, bytes);
+        match &self.key.meta.inline {
+            Some(inline) => {
+                let bytes = inline.bytes.clone();
+                self.context.write_inline(self.key, bytes);
             }
             None => self.context.mark_changed(self.key),
         }
@@ -144,10 +144,12 @@ impl StringValueMut<'_, '_> {
     }
 
     /// Moves a string from metadata into pieces. `length` is its new length.
-    fn body_to_pieces(&mut self, length: u64) {
-        let body = self.key.meta.body.as_ref();
-        let before = body.map(|body| body.bytes.clone()).unwrap_or_default();
-        self.context.drop_body(self.key, signed(length));
+    fn inline_to_pieces(&mut self, length: u64) {
+        let inline = self.key.meta.inline.as_ref();
+        let before = inline
+            .map(|inline| inline.bytes.clone())
+            .unwrap_or_default();
+        self.context.drop_inline(self.key, signed(length));
         write_new_pieces(self.context, self.key.data(), 0, &before);
     }
 
@@ -187,13 +189,13 @@ pub(super) fn write_new_pieces(context: &WriteContext<'_>, data: Id, offset: u64
     }
 }
 
-fn string_meta(data: Id, expire_at_ms: Option<i64>, body: Option<Body>) -> Meta {
+fn string_meta(data: Id, expire_at_ms: Option<i64>, inline: Option<InlineValue>) -> Meta {
     Meta {
         value_type: ValueType::String,
         data,
         expire_at_ms,
         long_name: None,
-        body,
+        inline,
         rank_levels: 0,
         fields_expire: false,
         is_kept: false,

@@ -35,7 +35,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "taskqueue",
     encoding: |_, _| Box::pin(async { Ok("indexed-rows") }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[
@@ -52,8 +52,8 @@ pub static KIND: ValueKind = ValueKind {
             })
         })
         .checked(EntryCheck::new(&LOST_PLACE, |entries| {
-            let looks = entries.rows.iter().map(move |row| has_place(entries, row));
-            Box::pin(try_join_all(looks))
+            let checks = entries.rows.iter().map(move |row| has_place(entries, row));
+            Box::pin(try_join_all(checks))
         })),
         // The index above the order is much smaller than the order.
         SectionKind::index(Section::TaskOrder, &[READY])
@@ -66,14 +66,14 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
         SectionKind::index(Section::TaskWaiting, &[WAITING]).checked(BY_ID),
         SectionKind::other(Section::TaskAwaited).checked(EntryCheck::new(&LOST_WAIT, |entries| {
-            let looks = entries.rows.iter().map(move |row| is_awaited(entries, row));
-            Box::pin(try_join_all(looks))
+            let checks = entries.rows.iter().map(move |row| is_awaited(entries, row));
+            Box::pin(try_join_all(checks))
         })),
         SectionKind::other(Section::TaskDependants).checked(EntryCheck::new(
             &STRAY_WAIT,
             |entries| {
-                let looks = entries.rows.iter().map(move |row| is_wait(entries, row));
-                Box::pin(try_join_all(looks))
+                let checks = entries.rows.iter().map(move |row| is_wait(entries, row));
+                Box::pin(try_join_all(checks))
             },
         )),
         SectionKind::other(Section::TaskNodes),
@@ -82,18 +82,18 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::other(Section::TaskKept)
             .measured()
             .checked(EntryCheck::new(&LOST_END, |entries| {
-                let looks = entries.rows.iter().map(move |row| has_end(entries, row));
-                Box::pin(try_join_all(looks))
+                let checks = entries.rows.iter().map(move |row| has_end(entries, row));
+                Box::pin(try_join_all(checks))
             })),
         SectionKind::other(Section::TaskSchedules)
             .measured()
             .checked(EntryCheck::new(&LOST_SCHEDULE, |entries| {
-                let looks = entries.rows.iter().map(move |row| has_moment(entries, row));
-                Box::pin(try_join_all(looks))
+                let checks = entries.rows.iter().map(move |row| has_moment(entries, row));
+                Box::pin(try_join_all(checks))
             })),
         SectionKind::other(Section::TaskEnds).checked(EntryCheck::new(&STRAY_END, |entries| {
-            let looks = entries.rows.iter().map(move |row| is_end(entries, row));
-            Box::pin(try_join_all(looks))
+            let checks = entries.rows.iter().map(move |row| is_end(entries, row));
+            Box::pin(try_join_all(checks))
         })),
         SectionKind::CHUNKS,
     ],
@@ -295,9 +295,9 @@ async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError
 
 /// Checks rows by place whose value is a task's id.
 const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {
-    let looks = entries.rows.iter();
-    let looks = looks.map(move |row| is_in_place(entries, row, row.value.clone()));
-    Box::pin(try_join_all(looks))
+    let checks = entries.rows.iter();
+    let checks = checks.map(move |row| is_in_place(entries, row, row.value.clone()));
+    Box::pin(try_join_all(checks))
 });
 
 /// Whether the row at a task's place has the task's id.
@@ -336,11 +336,11 @@ async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreErro
         let resources = registry.classes.get(class)?.mask.count_ones() as usize;
         Some(OrderRow::decode(resources, &row.value).ok()?.id)
     };
-    let looks = entries.rows.iter().map(async |row| match id(row) {
+    let checks = entries.rows.iter().map(async |row| match id(row) {
         Some(id) => is_in_place(entries, row, id).await,
         None => Ok(true),
     });
-    try_join_all(looks).await
+    try_join_all(checks).await
 }
 
 /// Whether this row is one by which its task is found.
@@ -359,7 +359,7 @@ async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<
 }
 
 /// Number of classes that metrics examine. A queue whose tasks need no resources has one.
-const CLASSES_LOOKED_AT: usize = 16;
+const CLASSES_EXAMINED_MAX: usize = 16;
 
 /// The ends of the classes of ready tasks, and the number of tasks in each state.
 async fn figures(
@@ -370,7 +370,7 @@ async fn figures(
         |prefix_length, key: &Bytes| context.layout().task_priority_length(prefix_length, key);
     let queue = TaskQueue::open(context, key);
     let registry = queue.registry(Isolation::Snapshot).await?;
-    let classes = (0_u32..).take(registry.classes.len().min(CLASSES_LOOKED_AT));
+    let classes = (0_u32..).take(registry.classes.len().min(CLASSES_EXAMINED_MAX));
     let spans = classes.map(async |class| {
         let prefix = context.layout().task_order_prefix(key.data(), class);
         context.outer_parts(&prefix, &length).await

@@ -12,7 +12,7 @@ use super::search::{self, Search};
 use crate::command::arguments::{INVALID_CURSOR, ListOptions};
 use crate::error::CommandError;
 use crate::rows::pages::Pages;
-use quoin_base::limits::TASK_LIST_LOOKS_MAX;
+use quoin_base::limits::TASK_LIST_CHECKED_MAX;
 use quoin_layout::{KeyRange, OrderPlace, Section, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::StoreError;
 
@@ -33,7 +33,7 @@ impl TaskQueue<'_, '_> {
     /// payloads.
     ///
     /// Leased and delayed tasks share one order, so a list of either skips the others. It examines
-    /// up to [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
+    /// up to [`TASK_LIST_CHECKED_MAX`] tasks, and may return none although there are more.
     ///
     /// It conflicts with no change of a leased, delayed or dead task. A caller that changes tasks
     /// adds the conflicts with their rows.
@@ -109,8 +109,8 @@ impl TaskQueue<'_, '_> {
                 return Err(INVALID_CURSOR);
             }
         }
-        let mut looks = 0;
-        let looks_max = TASK_LIST_LOOKS_MAX.max(listing.count);
+        let mut checked = 0;
+        let checked_max = TASK_LIST_CHECKED_MAX.max(listing.count);
         let mut pages = Pages::new(self.context, range, false, listing.count)
             .in_isolation(self.context.relaxed());
         let is_over = 'pages: loop {
@@ -119,14 +119,14 @@ impl TaskQueue<'_, '_> {
             };
             let mut rows = rows.into_iter().peekable();
             while rows.peek().is_some() {
-                if listing.is_full() || looks >= looks_max {
+                if listing.is_full() || checked >= checked_max {
                     break 'pages false;
                 }
                 let at_once = listing.room().min(self.context.large_reads_at_once());
                 let some = rows.by_ref().take(at_once);
                 let some = some.map(|row| (row.key.slice(prefix.len()..), row.value));
                 let some: Vec<_> = some.collect();
-                looks += some.len();
+                checked += some.len();
                 self.read_listed(some, &mut listing).await?;
             }
         };

@@ -105,20 +105,20 @@ impl TaskQueueMut<'_, '_> {
         let mut place = Bytes::copy_from_slice(place);
         let mut split = Split::None;
         // A check that finds no work must not conflict.
-        let first_look = if !self.context.environment.capabilities.has_other_writers {
+        let first_isolation = if !self.context.environment.capabilities.has_other_writers {
             Isolation::Serializable
         } else {
             Isolation::Snapshot
         };
         for _ in 0..SPLITS_MAX {
             let mut range = self
-                .node_range(class, level, &place, parts_max * 2, first_look)
+                .node_range(class, level, &place, parts_max * 2, first_isolation)
                 .await?;
             // A part that was split off before all of it was read may have minima of zero.
             let raises = scope == Scope::All || matches!(split, Split::All);
             let has_work =
                 range.parts.len() > parts_max || (raises && range.raised(class).is_some());
-            if has_work && first_look == Isolation::Snapshot {
+            if has_work && first_isolation == Isolation::Snapshot {
                 range = self
                     .node_range(class, level, &place, parts_max * 2, Isolation::Serializable)
                     .await?;

@@ -58,7 +58,7 @@ struct QueueTimers {
 }
 
 /// The work of a key.
-enum Outlook {
+enum KeyWork {
     /// The key does not exist any more.
     Gone,
     /// The key with this metadata key has expired, but has not been removed yet.
@@ -121,9 +121,9 @@ pub async fn due_queues(
     of: Timers,
     turn: u64,
 ) -> Result<Vec<(u32, Bytes)>, StoreError> {
-    let looked_at = look_at_all(context, of, turn).await?;
-    let busy = looked_at.iter().filter_map(|(_, outlook)| match outlook {
-        Outlook::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
+    let checked = check_all(context, of, turn).await?;
+    let busy = checked.iter().filter_map(|(_, work)| match work {
+        KeyWork::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
         _ => None,
     });
     // Queues with unknown names count too, because otherwise other queues would be locked in vain.
@@ -183,11 +183,11 @@ async fn queues_with_due_timers(
 }
 
 /// These keys, and the work of each.
-async fn look_at_all(
+async fn check_all(
     context: &ReadContext<'_>,
     of: Timers,
     turn: u64,
-) -> Result<Vec<(QueueTimers, Outlook)>, StoreError> {
+) -> Result<Vec<(QueueTimers, KeyWork)>, StoreError> {
     let mut queues = queues_with_due_timers(context, of, turn)
         .await?
         .into_iter()
@@ -196,30 +196,30 @@ async fn look_at_all(
         return Ok(Vec::new());
     }
     let shown = shown_namespaces(context).await?;
-    let mut looked_at = Vec::with_capacity(queues.len());
+    let mut checked = Vec::with_capacity(queues.len());
     while queues.peek().is_some() {
         // Concurrently, because on a cluster each read is a round trip.
-        let looks = queues.by_ref().take(REAPER_READS_AT_ONCE);
-        let looks = looks.map(async |queue| {
-            let outlook = match look_at(context, &queue, &shown).await {
-                Ok(outlook) => outlook,
-                Err(StoreError::Corrupt(what)) => Outlook::Unreadable(what),
+        let checks = queues.by_ref().take(REAPER_READS_AT_ONCE);
+        let checks = checks.map(async |queue| {
+            let work = match check(context, &queue, &shown).await {
+                Ok(work) => work,
+                Err(StoreError::Corrupt(what)) => KeyWork::Unreadable(what),
                 Err(error) => return Err(error),
             };
-            Ok((queue, outlook))
+            Ok((queue, work))
         });
-        looked_at.extend(try_join_all(looks).await?);
+        checked.extend(try_join_all(checks).await?);
     }
-    Ok(looked_at)
+    Ok(checked)
 }
 
 /// The work of a key. Uses snapshot reads and conflicts with nothing, because transactions that add
 /// work also set a timer.
-async fn look_at(
+async fn check(
     context: &ReadContext<'_>,
     queue: &QueueTimers,
     shown: &[(Id, u32)],
-) -> Result<Outlook, StoreError> {
+) -> Result<KeyWork, StoreError> {
     let meta_key = context.layout().meta_key(queue.namespace, &queue.name);
     let meta = context
         .transaction
@@ -236,8 +236,8 @@ async fn look_at(
     });
     let Some(meta) = meta else {
         return Ok(match has_expired {
-            true => Outlook::Expired(meta_key),
-            false => Outlook::Gone,
+            true => KeyWork::Expired(meta_key),
+            false => KeyWork::Gone,
         });
     };
     let database = shown
@@ -253,20 +253,20 @@ async fn look_at(
     };
     if key.meta.value_type == ValueType::Stream {
         let stream = Stream::open(context, &key);
-        let (idle, producers) = try_join(stream.idle_outlook(), stream.producer_outlook()).await?;
+        let (idle, producers) = try_join(stream.idle_work(), stream.producer_work()).await?;
         let next_ms = earlier(idle.next_ms, producers.next_ms);
         return Ok(match (producers.is_due, idle.is_due) {
-            (true, _) => Outlook::Busy(key),
-            (false, true) => Outlook::Idle(key, next_ms),
-            (false, false) => Outlook::Quiet(key, next_ms),
+            (true, _) => KeyWork::Busy(key),
+            (false, true) => KeyWork::Idle(key, next_ms),
+            (false, false) => KeyWork::Quiet(key, next_ms),
         });
     }
     if key.meta.value_type == ValueType::Hash {
         let next = expiry::next_expiry(context, &key).await?;
         return Ok(match next {
-            Some(at_ms) if at_ms > context.now_ms => Outlook::Quiet(key, next),
-            Some(_) => Outlook::Busy(key),
-            None => Outlook::Quiet(key, None),
+            Some(at_ms) if at_ms > context.now_ms => KeyWork::Quiet(key, next),
+            Some(_) => KeyWork::Busy(key),
+            None => KeyWork::Quiet(key, None),
         });
     }
     let (due, requests) = (
@@ -284,8 +284,8 @@ async fn look_at(
     let next_due = earlier(next_due.transpose()?, next_end);
     let is_due = next_due.is_some_and(|at_ms| at_ms <= context.now_ms);
     Ok(match is_due || !requests.is_empty() {
-        true => Outlook::Busy(key),
-        false => Outlook::Quiet(key, next_due),
+        true => KeyWork::Busy(key),
+        false => KeyWork::Quiet(key, next_due),
     })
 }
 
@@ -323,23 +323,23 @@ pub async fn run_due(
     };
     let mut count = 0;
     let mut busy = Vec::new();
-    for (mut queue, outlook) in look_at_all(context, of, turn).await? {
-        match outlook {
-            Outlook::Busy(key) => {
+    for (mut queue, work) in check_all(context, of, turn).await? {
+        match work {
+            KeyWork::Busy(key) => {
                 if is_locked(&key) {
                     busy.push((queue, key));
                 }
                 continue;
             }
-            Outlook::Gone => clear_timers(context, &queue),
-            Outlook::Expired(meta_key) => {
+            KeyWork::Gone => clear_timers(context, &queue),
+            KeyWork::Expired(meta_key) => {
                 // A client whose clock is behind may give the key a later expiry, and rely on its timers.
                 context
                     .transaction
                     .add_read_conflict_range(&meta_key, &successor(&meta_key));
                 clear_timers(context, &queue);
             }
-            Outlook::Quiet(key, next_due) => {
+            KeyWork::Quiet(key, next_due) => {
                 keep_fresh_timer(context, &mut queue);
                 clear_timers(context, &queue);
                 match next_due {
@@ -350,7 +350,7 @@ pub async fn run_due(
                     None => {}
                 }
             }
-            Outlook::Idle(key, next) => {
+            KeyWork::Idle(key, next) => {
                 // The key must still exist, because its clients are woken for it.
                 context
                     .transaction
@@ -361,7 +361,7 @@ pub async fn run_due(
                     context.set_timer(&key, at_ms);
                 }
             }
-            Outlook::Unreadable(what) => {
+            KeyWork::Unreadable(what) => {
                 clear_timers(context, &queue);
                 put_off(context, &queue, what);
             }
@@ -515,7 +515,7 @@ async fn run_timers(
 /// sets the next timer.
 async fn run_stream(context: &WriteContext<'_>, key: &OpenKey) -> Result<(), StoreError> {
     let stream = StreamMut::open(context, key);
-    let idle = stream.idle_outlook().await?;
+    let idle = stream.idle_work().await?;
     let next_ms = stream.remove_forgotten_producers().await?;
     if idle.is_due {
         context.wake_waiting(key);

@@ -183,13 +183,13 @@ impl TaskQueueMut<'_, '_> {
             // Concurrently, because on a cluster each read is a round trip. If a task waits for two
             // more tasks, their acknowledgements conflict, because each reads what the other
             // removes.
-            let looks = waited.iter().map(async |(id, place)| {
+            let reads = waited.iter().map(async |(id, place)| {
                 let rest = layout.task_awaited(data, *place);
                 let rest = range_rows(self.context, &rest, 1, Isolation::Serializable);
                 try_join(rest, self.row(id, Isolation::Serializable)).await
             });
-            let looks = try_join_all(looks).await?;
-            for ((id, place), (rest, task)) in waited.into_iter().zip(looks) {
+            let read = try_join_all(reads).await?;
+            for ((id, place), (rest, task)) in waited.into_iter().zip(read) {
                 let task = task.filter(|task| {
                     task.state == TaskState::Waiting && numbers(&task.place) == place
                 });

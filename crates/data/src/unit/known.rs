@@ -201,7 +201,7 @@ mod tests {
             },
             expire_at_ms: None,
             long_name: None,
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,

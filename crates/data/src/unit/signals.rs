@@ -88,7 +88,7 @@ pub struct Exchanged {
     pub database: u32,
     /// The watched keys that the command has checked. Those that changed are already marked as changed. Keys that were
     /// watched later have not been checked.
-    pub looked_at: HashSet<Bytes>,
+    pub checked: HashSet<Bytes>,
 }
 
 /// What the commands of one attempt at a batch have to report. Each attempt has its own, so that nothing uncommitted is

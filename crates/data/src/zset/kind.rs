@@ -26,7 +26,7 @@ use super::{ScoredMember, Selection, SortedRange, SortedSet, SortedSetMut, store
 
 /// RESTORE checks for duplicates when it has read this many members, and then each time that the
 /// number has doubled.
-const MEMBERS_FIRST_LOOK: usize = 1_024;
+const MEMBERS_FIRST_CHECK: usize = 1_024;
 
 /// The descriptor of sorted sets.
 pub static KIND: ValueKind = ValueKind {
@@ -35,7 +35,7 @@ pub static KIND: ValueKind = ValueKind {
         Box::pin(async move { SortedSet::open(context, key).encoding().await })
     },
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[
@@ -177,15 +177,15 @@ impl SortedSet<'_, '_> {
 fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let mut budget = context.size_budget();
     let mut read = Vec::new();
-    let mut next_look = MEMBERS_FIRST_LOOK;
+    let mut next_check = MEMBERS_FIRST_CHECK;
     for member in SortedSetMembers::new(payload)? {
         let (member, score) = member?;
         budget.take_member(member.len())?;
         read.push(ScoredMember { member, score });
         // A payload of a few bytes can contain the same member millions of times.
-        if read.len() == next_look {
+        if read.len() == next_check {
             check_distinct(&mut read)?;
-            next_look = next_look.saturating_mul(2);
+            next_check = next_check.saturating_mul(2);
         }
     }
     check_distinct(&mut read)?;

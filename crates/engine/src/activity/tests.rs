@@ -27,7 +27,7 @@ fn counts(bench: &Bench, name: &str) -> [u64; 4] {
 }
 
 #[test]
-fn commands_transactions_and_series_count() {
+fn commands_transactions_and_coalesced_commands_count() {
     on_both_stores(|bench| {
         bench.run("RPUSH q a b c");
         bench.run("LPOP q");

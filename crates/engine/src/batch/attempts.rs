@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 
 use super::running::Attempt;
-use super::unheard::Unheard;
+use super::unread::Unread;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::call::{Call, Submission, SubmissionResult, Work};
 use crate::forwarding::{note_conflict, note_wait};
@@ -168,7 +168,7 @@ impl Batch<'_> {
         attempt.unit.limit_scripts(self.script_limit);
         let ended = self.run_all(&mut attempt).await;
         if ended.is_ok() {
-            self.look_at_changes(&attempt).await;
+            self.check_changes(&attempt).await;
         }
         self.statistics
             .commands_rolled_back
@@ -235,10 +235,10 @@ impl Batch<'_> {
 
     /// Runs the commands.
     async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
-        let look = self.look_for_wanted(attempt);
-        let (wanted, unheard) = futures_util::join!(look, self.prefetch(attempt));
+        let wanted = self.read_wanted(attempt);
+        let (wanted, unread) = futures_util::join!(wanted, self.prefetch(attempt));
         self.wanted = wanted.map_err(|error| self.after_error(error))?;
-        self.unheard = unheard;
+        self.unread = unread;
         self.run_commands(attempt).await?;
         let counted = attempt.unit.write_context(0).count_rank_changes().await;
         counted.map_err(|error| match error.is_about_rows() {
@@ -250,22 +250,22 @@ impl Batch<'_> {
 
     /// Finds out which changed keys are now empty, if that matters to waiting clients. An
     /// unreadable key counts as not empty.
-    async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
+    async fn check_changes(&mut self, attempt: &Attempt<'_>) {
         let keys = {
             let changes = attempt.unit.signals.changes();
             self.shared.waiters.concerned(&changes)
         };
-        let looks = keys.into_iter().map(async |key| {
+        let checks = keys.into_iter().map(async |key| {
             let context = attempt.unit.write_context(key.database);
             let is_empty = context.is_empty(&key.key).await.unwrap_or(false);
             (key, is_empty)
         });
-        self.changes = join_all(looks).await.into_iter().collect();
+        self.changes = join_all(checks).await.into_iter().collect();
     }
 
-    /// Which changes other servers want to hear of. If one begins to want more before the batch commits, the batch
+    /// Which changes other servers want reported. If one begins to want more before the batch commits, the batch
     /// conflicts.
-    async fn look_for_wanted(&self, attempt: &Attempt<'_>) -> Result<Wanted, StoreError> {
+    async fn read_wanted(&self, attempt: &Attempt<'_>) -> Result<Wanted, StoreError> {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         let only_reads = calls.all(|call| call.work.only_reads());
         if !self.environment.capabilities.has_other_writers || only_reads {
@@ -334,10 +334,10 @@ impl Batch<'_> {
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
         self.fills = self.shared.waiters.fills();
-        self.unheard = Unheard::default();
-        let hears = self.environment.capabilities.has_other_writers && self.has_waiters();
-        self.heard = match hears {
-            true => self.shared.waiters.heard(),
+        self.unread = Unread::default();
+        let needs_log = self.environment.capabilities.has_other_writers && self.has_waiters();
+        self.log_reader = match needs_log {
+            true => self.shared.waiters.log_reader(),
             false => None,
         };
     }
@@ -479,7 +479,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Has waiting clients look again after a commit that may have been applied or may still be.
+    /// Has the keys of waiting clients checked again after a commit that may have been applied or may still be.
     fn note_possibly_ready(&self) {
         if !self.environment.capabilities.has_other_writers {
             return;

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::looks::{KeysByLook, Look};
-use super::unheard::Unheard;
-use super::{AttemptEnd, Batch, CommandId, InSeries};
+use super::checks::{Check, KeysToCheck};
+use super::unread::Unread;
+use super::{AttemptEnd, Batch, Coalesced, CommandId};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
 use crate::warming::Warming;
@@ -88,7 +88,7 @@ impl<'p> Attempt<'p> {
         bytes
     }
 
-    /// When the running command or series began.
+    /// When the running command began, or the first of those that run as one.
     pub(super) fn command_began(&self) -> Instant {
         self.command_began
     }
@@ -102,9 +102,9 @@ impl<'p> Attempt<'p> {
 impl Batch<'_> {
     /// Issues the expected reads of all commands at once, if reads of the store are round trips.
     /// Returns what other servers have reported, if a command may skip quiet keys.
-    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unheard {
+    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unread {
         if !self.environment.capabilities.reads_wait {
-            return Unheard::default();
+            return Unread::default();
         }
         let mut plan = PrefetchPlan::default();
         let mut has_quiet = false;
@@ -113,15 +113,15 @@ impl Batch<'_> {
         for call in calls.take(self.commands_max) {
             has_quiet |= self.plan_call(call, &mut plan, &mut woken);
         }
-        let hear = async {
+        let unread = async {
             match has_quiet {
-                true => self.hear_the_rest(&attempt.unit).await,
-                false => Unheard::default(),
+                true => self.read_unread(&attempt.unit).await,
+                false => Unread::default(),
             }
         };
         let context = attempt.unit.read_context(0);
         let prefetch = context.prefetch(&plan, &self.shared.locations);
-        futures_util::join!(hear, prefetch).0
+        futures_util::join!(unread, prefetch).0
     }
 
     /// Whether the batch has clients that may wait or be woken.
@@ -146,14 +146,14 @@ impl Batch<'_> {
         submissions: &[Submission],
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        let mut series = InSeries::default();
+        let mut coalesced = Coalesced::default();
         let mut warming = Warming::default();
         let is_warmed = !self.environment.capabilities.reads_wait;
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
-                if let Some(reply) = series.replies.pop_front() {
+                if let Some(reply) = coalesced.replies.pop_front() {
                     attempt.commands_run += 1;
                     reply_bytes += attempt.note_reply(&reply);
                     replies.push(reply);
@@ -187,7 +187,7 @@ impl Batch<'_> {
                 attempt.commands_run += 1;
                 let first = (number, at);
                 if let Some(reply) = self
-                    .run_series(&mut series, submissions, first, attempt)
+                    .run_coalesced(&mut coalesced, submissions, first, attempt)
                     .await?
                 {
                     reply_bytes += attempt.note_reply(&reply);
@@ -285,7 +285,7 @@ impl Batch<'_> {
             Work::Command(invocation) => {
                 let keys = match &call.waiter {
                     Some(waiter) => self.keys_of_new(waiter, unit),
-                    None => KeysByLook::All,
+                    None => KeysToCheck::All,
                 };
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
@@ -312,7 +312,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_key(key, *cursor, Look::Key(key), attempt).await;
+                let woken = self.wake_key(key, *cursor, Check::Key(key), attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }

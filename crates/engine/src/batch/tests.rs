@@ -361,8 +361,8 @@ fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect(
         assert_eq!(first.replies, [Reply::Integer(0)]);
         let meanwhile = async {
             GATE_REACHED.notified().await;
-            let looked = other.submit(vec![length_of("a")]).await.unwrap();
-            assert_eq!(looked.replies, [Reply::Integer(1)]);
+            let found = other.submit(vec![length_of("a")]).await.unwrap();
+            assert_eq!(found.replies, [Reply::Integer(1)]);
             let pushed = other.submit(vec![push("b")]).await.unwrap();
             assert_eq!(pushed.replies, [Reply::Integer(1)]);
             GATE.close();

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::looks::Look;
+use super::checks::Check;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::call::only_reads;
@@ -86,18 +86,18 @@ impl Batch<'_> {
         let mut ready_keys = HashSet::new();
         note_keys(&mut ready_keys, &ready);
         while let Some(next) = ready.pop_front() {
-            let look = Look::Ready(&ready_keys);
+            let check = Check::Ready(&ready_keys);
             if self.shared.waiters.is_empty() {
                 continue;
             }
             match next {
                 Ready::Key(key, value_type) => {
-                    self.wake_key_of_type(&key, value_type, None, look, attempt)
+                    self.wake_key_of_type(&key, value_type, None, check, attempt)
                         .await?;
                 }
                 Ready::Gone(key, value_type) => {
                     if self.shared.waiters.is_awaited_as(&key, value_type) {
-                        self.wake_key(&key, Cursor::START, look, attempt).await?;
+                        self.wake_key(&key, Cursor::START, check, attempt).await?;
                     }
                 }
                 Ready::Items {
@@ -107,14 +107,14 @@ impl Batch<'_> {
                     locations,
                 } => {
                     let items = ReadyItems { offer, locations };
-                    self.wake_key_of_type(&key, value_type, Some(&items), look, attempt)
+                    self.wake_key_of_type(&key, value_type, Some(&items), check, attempt)
                         .await?;
                 }
                 // Their wake-ups are scheduled after the commit.
                 Ready::Anywhere => {}
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_key(&key, Cursor::START, Look::All, attempt)
+                        self.wake_key(&key, Cursor::START, Check::All, attempt)
                             .await?;
                     }
                 }
@@ -155,7 +155,7 @@ impl Batch<'_> {
         key: &ClientKey,
         value_type: ValueType,
         items: Option<&ReadyItems>,
-        look: Look<'_>,
+        check: Check<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         // The same EXEC may later have replaced the key with another type. These clients must not get WRONGTYPE for
@@ -164,7 +164,7 @@ impl Batch<'_> {
             && self.type_of(key, attempt).await? == Some(value_type)
         {
             let by = WokenBy::Data(items);
-            self.wake_waiters(key, value_type, Cursor::START, by, look, attempt)
+            self.wake_waiters(key, value_type, Cursor::START, by, check, attempt)
                 .await?;
         }
         Ok(())
@@ -176,23 +176,23 @@ impl Batch<'_> {
         &mut self,
         key: &ClientKey,
         cursor: Cursor,
-        look: Look<'_>,
+        check: Check<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let current = self.type_of(key, attempt).await?;
         for value_type in self.shared.waiters.types_needed(key) {
             if current != Some(value_type) {
-                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, look, attempt)
+                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, check, attempt)
                     .await?;
             }
         }
         match current {
             Some(value_type) => {
-                if matches!(look, Look::Key(_)) {
+                if matches!(check, Check::Key(_)) {
                     self.read_keys_of_woken(key, &attempt.unit).await;
                 }
                 let by = WokenBy::Data(None);
-                self.wake_waiters(key, value_type, cursor, by, look, attempt)
+                self.wake_waiters(key, value_type, cursor, by, check, attempt)
                     .await
             }
             None => Ok(()),
@@ -250,7 +250,7 @@ impl Batch<'_> {
         value_type: ValueType,
         cursor: Cursor,
         by: WokenBy<'_>,
-        look: Look<'_>,
+        check: Check<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let (items, is_lost) = match by {
@@ -289,7 +289,7 @@ impl Batch<'_> {
             let Some(waiter) = next else {
                 break;
             };
-            match self.run_waiter(&waiter, look, attempt).await? {
+            match self.run_waiter(&waiter, check, attempt).await? {
                 Woken::Replied => {}
                 Woken::Nothing => {
                     found_nothing += 1;
@@ -339,7 +339,7 @@ impl Batch<'_> {
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
-        look: Look<'_>,
+        check: Check<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.position());
@@ -355,7 +355,7 @@ impl Batch<'_> {
                 let started = Instant::now();
                 // Messages that the waiter publishes must not be attributed to the client that woke it.
                 attempt.unit.signals.begin_call();
-                let keys = self.keys_by_look(waiter, look, &attempt.unit);
+                let keys = self.keys_to_check(waiter, check, &attempt.unit);
                 let mode = Mode {
                     known_keys: keys.known(),
                     // Its reads must still hold at the commit.

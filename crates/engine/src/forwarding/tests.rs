@@ -321,7 +321,7 @@ fn a_client_that_waits_is_served_whoever_pushes() {
 }
 
 #[test]
-fn a_client_whose_owner_is_lost_while_it_looks_is_told_unknown() {
+fn a_client_whose_owner_is_lost_while_it_checks_is_told_unknown() {
     let pair = Pair::new();
     pair.owning(Owning::Lost);
     let reply = pair.block("BLPOP jobs 0").unwrap();

@@ -120,7 +120,7 @@ fn wake_up(lane: &mut WriteLane) {
 }
 
 #[test]
-fn however_many_wake_ups_of_a_busy_key_are_scheduled_it_is_looked_at_once() {
+fn however_many_wake_ups_of_a_busy_key_are_scheduled_it_is_checked_once() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
     for _ in 0..10_000 {
@@ -131,22 +131,22 @@ fn however_many_wake_ups_of_a_busy_key_are_scheduled_it_is_looked_at_once() {
 }
 
 #[test]
-fn a_wake_up_that_is_scheduled_during_a_look_has_the_key_looked_at_again() {
+fn a_wake_up_that_is_scheduled_during_a_check_has_the_key_checked_again() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
     wake_up(&mut lane);
     lane.locked.release(&locks_of(&some_key()));
-    let mut looked_at = lane.form_batch(true, 8);
-    assert_eq!(looked_at.len(), 1);
+    let mut taken = lane.form_batch(true, 8);
+    assert_eq!(taken.len(), 1);
     wake_up(&mut lane);
     assert_eq!(lane.pending.len(), 1);
     // The same applies if the batch returns the wake-up without running it.
-    lane.put_in_front(looked_at.remove(0));
+    lane.put_in_front(taken.remove(0));
     assert_eq!(lane.pending.len(), 1);
 }
 
 #[test]
-fn a_wake_up_that_is_scheduled_during_a_look_has_all_looked_at_after_its_end() {
+fn a_wake_up_that_is_scheduled_during_a_check_has_all_checked_after_its_end() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
     wake_up(&mut lane);

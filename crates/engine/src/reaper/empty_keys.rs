@@ -61,11 +61,11 @@ impl EmptyKeys {
             let swept = sweep(executor, found).await;
             all_swept = all_swept.and_then(|all| Ok(all + swept?));
         }
-        self.look(executor, now_ms).await?;
+        self.search(executor, now_ms).await?;
         all_swept
     }
 
-    async fn look(&mut self, executor: &Executor, at_ms: i64) -> Result<(), JobError> {
+    async fn search(&mut self, executor: &Executor, at_ms: i64) -> Result<(), JobError> {
         let Position { database, hash } = self.next;
         let (next_hash, keys) = executor
             .read(database, move |context| {

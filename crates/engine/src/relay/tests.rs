@@ -23,7 +23,7 @@ use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 #[derive(Default)]
 struct Listener {
     is_away: AtomicBool,
-    heard: Mutex<Vec<String>>,
+    received: Mutex<Vec<String>>,
     /// Where it checks for news before it receives a message.
     news: std::sync::OnceLock<Arc<Shared>>,
 }
@@ -39,7 +39,7 @@ impl Subscribers for Listener {
             message.kind,
             String::from_utf8_lossy(&message.payload)
         );
-        self.heard.lock().unwrap().push(text);
+        self.received.lock().unwrap().push(text);
         if let Some(shared) = self.news.get() {
             shared.relay.has_news.store(false, Ordering::Relaxed);
         }
@@ -51,18 +51,18 @@ impl Subscribers for Listener {
 }
 
 impl Listener {
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     async fn wait_for(&self, count: usize) -> Vec<String> {
         for _ in 0..1000 {
-            if self.heard().len() >= count {
+            if self.received().len() >= count {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.heard()
+        self.received()
     }
 }
 
@@ -157,19 +157,19 @@ fn a_message_reaches_subscribers_of_all_servers_once_and_in_order() {
         let one = Server::start(&store).await;
         let two = Server::start(&store).await;
         two.publish("publish", "before").await;
-        one.executor.listen().await;
-        two.executor.listen().await;
+        one.executor.begin_subscribing().await;
+        two.executor.begin_subscribing().await;
         one.publish("publish", "a").await;
         one.publish("spublish", "b").await;
         one.publish("publish", "c").await;
         let expected = ["Global a", "Shard b", "Global c"];
-        assert_eq!(one.listener.heard(), expected);
-        let heard = two.listener.wait_for(4).await;
-        assert_eq!(heard[0], "Global before");
-        assert_eq!(heard[1..], expected);
+        assert_eq!(one.listener.received(), expected);
+        let received = two.listener.wait_for(4).await;
+        assert_eq!(received[0], "Global before");
+        assert_eq!(received[1..], expected);
         two.publish("publish", "d").await;
         assert_eq!(one.listener.wait_for(4).await[3], "Global d");
-        assert_eq!(two.listener.heard().len(), 5);
+        assert_eq!(two.listener.received().len(), 5);
     });
 }
 
@@ -178,38 +178,38 @@ fn a_message_of_several_rows_arrives_whole() {
     on_a_cluster(|store| async move {
         let one = Server::start(&store).await;
         let two = Server::start(&store).await;
-        two.executor.listen().await;
+        two.executor.begin_subscribing().await;
         let payload = "x".repeat(8_000_000);
         one.publish("publish", payload.clone()).await;
         one.publish("publish", "end").await;
-        let heard = two.listener.wait_for(2).await;
-        assert_eq!(heard[0].len(), "Global ".len() + payload.len());
-        assert_eq!(heard[1], "Global end");
+        let received = two.listener.wait_for(2).await;
+        assert_eq!(received[0].len(), "Global ".len() + payload.len());
+        assert_eq!(received[1], "Global end");
     });
 }
 
 #[test]
-fn a_server_whose_subscribers_have_left_stops_listening_and_begins_anew() {
+fn a_server_whose_subscribers_have_left_stops_following_the_log_and_begins_again() {
     on_a_cluster(|store| async move {
         let one = Server::start(&store).await;
         let two = Server::start(&store).await;
-        two.executor.listen().await;
+        two.executor.begin_subscribing().await;
         two.listener.is_away.store(true, Ordering::SeqCst);
         one.publish("publish", "a").await;
-        let listening = &two.executor.shared.relay.is_listening;
-        let mut changed = listening.subscribe();
-        let stopped = changed.wait_for(|listens| !listens);
+        let following = &two.executor.shared.relay.is_following;
+        let mut changed = following.subscribe();
+        let stopped = changed.wait_for(|follows| !follows);
         tokio::time::timeout(Duration::from_secs(30), stopped)
             .await
             .unwrap()
             .unwrap();
         one.publish("publish", "missed").await;
-        let before = two.listener.heard().len();
+        let before = two.listener.received().len();
         two.listener.is_away.store(false, Ordering::SeqCst);
-        two.executor.listen().await;
+        two.executor.begin_subscribing().await;
         one.publish("publish", "b").await;
-        let heard = two.listener.wait_for(before + 1).await;
-        assert_eq!(heard[before..], ["Global b"]);
+        let received = two.listener.wait_for(before + 1).await;
+        assert_eq!(received[before..], ["Global b"]);
     });
 }
 
@@ -462,7 +462,7 @@ fn a_server_is_marked_while_its_clients_wait() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         // Another relay replaces the server's own, so that one must have begun.
-        while server.executor.waiters().heard().is_none() {
+        while server.executor.waiters().log_reader().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let mut relay = relay_of(&server, &store);
@@ -550,7 +550,7 @@ fn a_log_that_was_looked_at_just_before_a_commit_is_cleared_all_the_same() {
         let shared = Arc::clone(&one.executor.shared);
         assert!(one.listener.news.set(Arc::clone(&shared)).is_ok());
         one.publish("publish", "a").await;
-        assert_eq!(one.listener.heard(), ["Global a"]);
+        assert_eq!(one.listener.received(), ["Global a"]);
         assert!(shared.relay.has_news.load(Ordering::Relaxed));
     });
 }

@@ -20,7 +20,7 @@ use quoin_store::{Store, StoreError};
 pub struct Membership {
     sightings: Arc<watch::Sender<Option<Sighting>>>,
     stage: Arc<watch::Sender<Stage>>,
-    look: Arc<Notify>,
+    refresh: Arc<Notify>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -36,7 +36,7 @@ enum Stage {
 }
 
 impl Membership {
-    /// Prepares to become a member with [`Self::begin`], and reports living servers to `sightings`.
+    /// Prepares to become a member with [`Self::begin`], and reports live servers to `sightings`.
     /// On a store with a single server, writes nothing: that server is the only member.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Membership {
     ) -> std::io::Result<Self> {
         let Sightings(sightings) = sightings;
         let stage = Arc::new(watch::Sender::new(Stage::Starting));
-        let look = Arc::<Notify>::default();
+        let refresh = Arc::<Notify>::default();
         if !environment.capabilities.has_other_writers {
             let roster = Roster::of_one(environment.ids.instance(), own_row);
             let sighting = Sighting {
@@ -60,7 +60,7 @@ impl Membership {
             return Ok(Self {
                 sightings,
                 stage,
-                look,
+                refresh,
                 thread: Mutex::new(None),
             });
         }
@@ -75,12 +75,12 @@ impl Membership {
             is_crowded: false,
             has_row: false,
         };
-        let (stages, looks) = (Arc::clone(&stage), Arc::clone(&look));
-        let thread = spawn_lane("quoin-roster", move || job.run(stages, looks))?;
+        let (stages, refreshes) = (Arc::clone(&stage), Arc::clone(&refresh));
+        let thread = spawn_lane("quoin-roster", move || job.run(stages, refreshes))?;
         Ok(Self {
             sightings,
             stage,
-            look,
+            refresh,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -92,7 +92,7 @@ impl Membership {
             .send_modify(|stage| *stage = (*stage).max(Stage::Member));
     }
 
-    /// The living servers. `None` until this server knows them after its start, and while it cannot
+    /// The live servers. `None` until this server knows them after its start, and while it cannot
     /// reach the store, because others may then have declared it dead.
     pub fn roster(&self) -> Option<Arc<Roster>> {
         self.sightings.borrow().as_ref().and_then(Sighting::current)
@@ -105,7 +105,7 @@ impl Membership {
         at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Waits until the living servers are known.
+    /// Waits until the live servers are known.
     pub async fn settled(&self) {
         let mut sightings = self.sightings.subscribe();
         // Cannot fail: the sender lives as long as this.
@@ -118,8 +118,8 @@ impl Membership {
     }
 
     /// Reads the store at once, because this server has changed something there.
-    pub fn look_again(&self) {
-        self.look.notify_one();
+    pub fn refresh(&self) {
+        self.refresh.notify_one();
     }
 
     /// Leaves, so that the others stop directing clients here. Waits for a bounded time until this
@@ -165,7 +165,7 @@ impl Drop for Membership {
     }
 }
 
-/// The living servers, for tasks that start before this server is a member.
+/// The live servers, for tasks that start before this server is a member.
 pub struct Sightings(Arc<watch::Sender<Option<Sighting>>>);
 
 impl Default for Sightings {
@@ -198,7 +198,7 @@ impl RosterWatch {
         }
     }
 
-    /// The living servers, as in [`Membership::roster`].
+    /// The live servers, as in [`Membership::roster`].
     pub fn current(&self) -> Option<Arc<Roster>> {
         self.0.borrow().as_ref().and_then(Sighting::current)
     }
@@ -241,7 +241,7 @@ struct Job {
 }
 
 impl Job {
-    async fn run(mut self, stage: Arc<watch::Sender<Stage>>, look: Arc<Notify>) {
+    async fn run(mut self, stage: Arc<watch::Sender<Stage>>, refresh: Arc<Notify>) {
         let mut stages = stage.subscribe();
         // Cannot fail: the sender lives as long as this.
         let _ = stages
@@ -255,7 +255,7 @@ impl Job {
                 biased;
                 _ = stages.wait_for(|stage| *stage >= Stage::Leaving) => break,
                 _ = ticks.tick() => {}
-                () = look.notified() => {}
+                () = refresh.notified() => {}
             }
             let begun = Instant::now();
             match timeout(SERVER_BEAT_MAX, self.beat()).await {
@@ -311,12 +311,12 @@ impl Job {
         }
         self.is_crowded = is_crowded;
         let now = Instant::now();
-        let roster = self.observer.look(rows, &self.own_row, now);
+        let roster = self.observer.observe(rows, &self.own_row, now);
         if self.observer.has_double(&self.own_row)
             && let Some(more) = self.doubled.pass()
         {
             tracing::warn!(
-                "another living server announces the address {} of this one: see the settings \
+                "another live server announces the address {} of this one: see the settings \
                  announce-ip and announce-port{more}",
                 self.own_row.ip
             );

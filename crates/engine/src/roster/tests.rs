@@ -52,7 +52,7 @@ impl Scene {
         self.rows.servers.retain(|(other, _)| *other != instance);
     }
 
-    /// Lets a second pass, in which these servers beat. Returns the living servers.
+    /// Lets a second pass, in which these servers beat. Returns the live servers.
     fn second(&mut self, beating: &[u64]) -> Vec<u64> {
         self.passes(1000, beating)
     }
@@ -62,11 +62,11 @@ impl Scene {
         for (instance, row) in &mut self.rows.servers {
             row.beat += u64::from(beating.contains(instance));
         }
-        self.look()
+        self.observe()
     }
 
-    fn look(&mut self) -> Vec<u64> {
-        let roster = self.observer.look(&self.rows, &row(OWN), self.now);
+    fn observe(&mut self) -> Vec<u64> {
+        let roster = self.observer.observe(&self.rows, &row(OWN), self.now);
         let servers = roster.servers().iter();
         servers.map(|server| server.instance).collect()
     }
@@ -75,7 +75,7 @@ impl Scene {
 #[tokio::test]
 async fn a_row_that_was_there_first_counts_once_its_beat_changes() {
     let mut scene = Scene::of(&[1, 2]);
-    assert_eq!(scene.look(), [OWN]);
+    assert_eq!(scene.observe(), [OWN]);
     assert!(!scene.observer.is_settled);
     assert_eq!(scene.second(&[2]), [2, OWN]);
     assert!(!scene.observer.is_settled);
@@ -88,14 +88,14 @@ async fn a_row_that_was_there_first_counts_once_its_beat_changes() {
 #[tokio::test]
 async fn a_server_alone_knows_it_at_once() {
     let mut scene = Scene::of(&[]);
-    assert_eq!(scene.look(), [OWN]);
+    assert_eq!(scene.observe(), [OWN]);
     assert!(scene.observer.is_settled);
 }
 
 #[tokio::test]
 async fn who_joins_later_counts_at_once_and_who_removes_its_row_no_more() {
     let mut scene = Scene::of(&[]);
-    scene.look();
+    scene.observe();
     scene.add(6, row(6));
     assert_eq!(scene.second(&[]), [OWN, 6]);
     scene.remove(6);
@@ -105,7 +105,7 @@ async fn who_joins_later_counts_at_once_and_who_removes_its_row_no_more() {
 #[tokio::test]
 async fn a_server_that_is_silent_for_three_seconds_is_dead_until_it_beats_again() {
     let mut scene = Scene::of(&[1]);
-    scene.look();
+    scene.observe();
     assert_eq!(scene.second(&[1]), [1, OWN]);
     for _ in 0..2 {
         assert_eq!(scene.second(&[]), [1, OWN]);
@@ -115,9 +115,9 @@ async fn a_server_that_is_silent_for_three_seconds_is_dead_until_it_beats_again(
 }
 
 #[tokio::test]
-async fn looks_in_a_row_kill_nobody() {
+async fn reads_in_quick_succession_kill_nobody() {
     let mut scene = Scene::of(&[1]);
-    scene.look();
+    scene.observe();
     assert_eq!(scene.second(&[1]), [1, OWN]);
     // As after SENTINEL FAILOVER.
     for _ in 0..10 {
@@ -129,7 +129,7 @@ async fn looks_in_a_row_kill_nobody() {
 #[tokio::test]
 async fn nobody_is_dead_because_the_store_did_not_answer() {
     let mut scene = Scene::of(&[1]);
-    scene.look();
+    scene.observe();
     assert_eq!(scene.second(&[1]), [1, OWN]);
     // No server could read or beat for a minute.
     assert_eq!(scene.passes(61_000, &[]), [1, OWN]);
@@ -141,17 +141,17 @@ async fn nobody_is_dead_because_the_store_did_not_answer() {
 #[tokio::test]
 async fn a_restarted_server_replaces_its_earlier_start_at_once() {
     let mut scene = Scene::of(&[1]);
-    scene.look();
+    scene.observe();
     assert_eq!(scene.second(&[1]), [1, OWN]);
     scene.add(9, row(1));
     assert_eq!(scene.second(&[]), [OWN, 9]);
 }
 
 #[tokio::test]
-async fn a_living_server_at_the_own_address_is_noticed() {
+async fn a_live_server_at_the_own_address_is_noticed() {
     let mut scene = Scene::of(&[]);
     scene.add(1, row(OWN));
-    scene.look();
+    scene.observe();
     assert!(!scene.observer.has_double(&row(OWN)));
     scene.second(&[1]);
     assert!(scene.observer.has_double(&row(OWN)));
@@ -167,7 +167,7 @@ async fn rows_of_the_long_dead_and_their_choices_are_removed() {
         (b"gone".to_vec(), 2),
         (b"own".to_vec(), OWN),
     ];
-    scene.look();
+    scene.observe();
     let remains = scene.observer.remains(&scene.rows, scene.now);
     assert_eq!(remains.servers, []);
     assert_eq!(remains.choices, [(b"gone".to_vec(), 2)]);
@@ -185,7 +185,7 @@ async fn rows_of_the_long_dead_and_their_choices_are_removed() {
 #[test]
 fn the_chosen_server_is_master_while_it_lives() {
     let servers = |instances: &[u64]| {
-        let servers = instances.iter().map(|instance| LivingServer {
+        let servers = instances.iter().map(|instance| LiveServer {
             instance: *instance,
             row: row(*instance),
         });
@@ -326,14 +326,17 @@ async fn a_server_whose_row_was_removed_joins_again() {
     let transaction = cluster.store.begin_write().unwrap();
     remove(&*transaction, &Layout::new("test"), instance);
     transaction.commit().await.unwrap();
-    wait_until("it must learn who lives", || servers[0].roster().is_none()).await;
+    wait_until("it must learn which servers are alive", || {
+        servers[0].roster().is_none()
+    })
+    .await;
     for server in &servers {
         wait_until("both are seen again", || addresses(server) == both).await;
     }
 }
 
 #[tokio::test]
-async fn a_choice_is_seen_when_the_server_looks_again() {
+async fn a_choice_is_seen_after_a_refresh() {
     let cluster = Cluster::new();
     let servers = [cluster.join(1).await, cluster.join(2).await];
     for server in &servers {
@@ -349,7 +352,7 @@ async fn a_choice_is_seen_when_the_server_looks_again() {
     let key = Layout::new("test").choice_key(b"mymaster");
     transaction.set(&key, &encode_choice(next));
     transaction.commit().await.unwrap();
-    servers[0].look_again();
+    servers[0].refresh();
     for server in &servers {
         wait_until("the choice is seen", || master(server) == Some(next)).await;
     }

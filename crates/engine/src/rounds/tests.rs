@@ -59,7 +59,7 @@ async fn push_slowly(
 }
 
 /// Changes nothing, so it never waits for a slow sync.
-async fn look(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
+async fn change_nothing(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(name_of_thread())
 }
 
@@ -137,13 +137,13 @@ fn clients_that_come_together_share_a_batch() {
 
 /// Whether a client's command completes as soon as it is submitted, without waiting for others.
 fn is_done_at_once(bench: &Bench, client: u64) -> bool {
-    let mut look = with_handler("APPEND list x", write_handler!(look));
-    look.origin.client = client;
+    let mut command = with_handler("APPEND list x", write_handler!(change_nothing));
+    command.origin.client = client;
     bench.block_on(async {
-        let submitted = bench.executor.submit(vec![Call::command(look, false)]);
+        let submitted = bench.executor.submit(vec![Call::command(command, false)]);
         let mut submitted = Box::pin(submitted);
-        let first_look = submitted.as_mut().now_or_never();
-        let is_done = first_look.is_some();
+        let first_poll = submitted.as_mut().now_or_never();
+        let is_done = first_poll.is_some();
         if !is_done {
             submitted.await.unwrap();
         }
@@ -172,10 +172,10 @@ fn a_client_that_is_alone_waits_for_the_batch_of_the_lane() {
     succeeds_once(|bench| {
         let is_alone = (0..100).any(|_| is_done_at_once(bench, 1));
         let turn = bench.executor.shared.rounds.turn.try_lock().unwrap();
-        let mut look = with_handler("APPEND list x", write_handler!(look));
-        look.origin.client = 1;
+        let mut command = with_handler("APPEND list x", write_handler!(change_nothing));
+        command.origin.client = 1;
         bench.block_on(async {
-            let submitted = bench.executor.submit(vec![Call::command(look, false)]);
+            let submitted = bench.executor.submit(vec![Call::command(command, false)]);
             let mut submitted = Box::pin(submitted);
             assert!(submitted.as_mut().now_or_never().is_none());
             drop(turn);

@@ -1,5 +1,5 @@
 //! What is known about awaited keys without reading them ([`super::quiet`]). Arriving clients and
-//! batches that wake clients use it. Batches and the relay, which listens to other servers, update
+//! batches that wake clients use it. Batches and the relay, which follows the log of other servers, update
 //! it.
 
 use std::collections::{HashMap, HashSet};
@@ -65,9 +65,9 @@ impl Waiters {
         quiet.map(|key| key.key).collect()
     }
 
-    /// How far this server has heard the log of ready keys. `None` if it does not listen.
-    pub(crate) fn heard(&self) -> Option<LogReader> {
-        self.queues().quiet.heard().cloned()
+    /// How far this server has read the log. `None` if it does not follow it.
+    pub(crate) fn log_reader(&self) -> Option<LogReader> {
+        self.queues().quiet.log_reader().cloned()
     }
 
     /// How often an awaited key may have been filled so far.
@@ -75,34 +75,34 @@ impl Waiters {
         self.queues().quiet.fills()
     }
 
-    /// Returns when a client waits and this server does not listen to the others.
-    pub(crate) async fn unheard(&self) {
-        self.unheard.notified().await;
+    /// Returns when a client waits and this server does not follow the log.
+    pub(crate) async fn log_wanted(&self) {
+        self.log_wanted.notified().await;
     }
 
-    /// Whether a client waits, or did recently.
-    pub(crate) fn wants_to_hear(&self) -> bool {
+    /// Whether a client waits, or did recently, so that the log is needed.
+    pub(crate) fn need_log(&self) -> bool {
         let queues = self.queues();
-        queues.quiet.heard().is_some() || !queues.by_key.is_empty()
+        queues.quiet.log_reader().is_some() || !queues.by_key.is_empty()
     }
 
-    /// Whether this server must begin to listen.
-    pub(crate) fn is_unheard(&self) -> bool {
+    /// Whether this server must begin to follow the log.
+    pub(crate) fn must_follow_log(&self) -> bool {
         let queues = self.queues();
-        queues.quiet.heard().is_none() && !queues.by_key.is_empty()
+        queues.quiet.log_reader().is_none() && !queues.by_key.is_empty()
     }
 
-    /// Records that this server listens from here on, so that other servers report every key that
+    /// Records that this server follows the log from here on, so that other servers report every key that
     /// they make ready.
-    pub(crate) fn begin_hearing(&self, reader: &LogReader) {
+    pub(crate) fn begin_following(&self, reader: &LogReader) {
         let mut queues = self.queues();
-        queues.quiet.begin_hearing(reader);
+        queues.quiet.begin_following(reader);
         self.schedule_all(&mut queues, |_| true);
     }
 
-    /// Forgets keys that no client has waited for recently. Ends listening if none are left, and returns whether this
-    /// server still listens.
-    pub(crate) fn keep_hearing(&self) -> bool {
+    /// Forgets keys that no client has waited for recently. Stops following the log if none are left, and returns
+    /// whether this server still follows it.
+    pub(crate) fn keep_following(&self) -> bool {
         let mut queues = self.queues();
         let queues = &mut *queues;
         let by_key = &queues.by_key;
@@ -110,13 +110,13 @@ impl Waiters {
             .quiet
             .forget_unawaited(|key| by_key.contains_key(key));
         if !queues.quiet.is_any_known() {
-            queues.quiet.end_hearing();
+            queues.quiet.end_following();
         }
-        queues.quiet.heard().is_some()
+        queues.quiet.log_reader().is_some()
     }
 
     /// Processes what other servers have reported, up to here.
-    pub(crate) fn hear(&self, news: &News, reader: &LogReader) {
+    pub(crate) fn process_news(&self, news: &News, reader: &LogReader) {
         let mut queues = self.queues();
         if news.ready_databases.is_empty() && !news.is_any_ready {
             for key in &news.ready {
@@ -130,7 +130,7 @@ impl Waiters {
             queues.quiet.note_filled_where(|key| news.concerns(key));
             self.schedule_all(&mut queues, |key| news.concerns(key));
         }
-        queues.quiet.note_heard(reader);
+        queues.quiet.note_read(reader);
     }
 
     /// Records that other servers may have made keys ready without reporting it.

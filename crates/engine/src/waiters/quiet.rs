@@ -1,16 +1,16 @@
 //! Keys that the server knows to be empty without reading them.
 //!
 //! On a cluster, the servers report to each other which keys have become ready, in a log
-//! ([`quoin_data::cluster::relay`]) that a server *hears* while its clients wait. A key is *quiet*
-//! if a batch of this server found it empty or left it empty, and nothing has been heard or done
-//! that may have filled it since. A client that begins to wait for a quiet key need not read it.
+//! ([`quoin_data::cluster::relay`]) that a server *follows* while its clients wait. A key is *quiet*
+//! if a batch of this server found it empty or left it empty, and since then neither this server nor
+//! the log has named anything that may have filled it. A client that begins to wait for a quiet key
+//! need not read it.
 //!
-//! A server hears of a push a moment later. So a batch that has to know which key comes first also
-//! reads the end of the log that has not been heard yet, in its own transaction. Without that, a
-//! quiet key may decide that a client waits, but never that it gets nothing, or which key serves
-//! it.
+//! A server learns of another's push a moment later. So a batch that has to know which key comes
+//! first also reads the unread end of the log, in its own transaction. Without that, a quiet key may
+//! decide that a client waits, but never that it gets nothing, or which key serves it.
 //!
-//! If this server is the only writer, it hears nothing, and no key is quiet.
+//! If this server is the only writer, it follows no log, and no key is quiet.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ use quoin_data::keyspace::key::ClientKey;
 #[derive(Default)]
 pub(super) struct QuietKeys {
     keys: HashMap<ClientKey, Known>,
-    /// How far this server has heard the log. `None` if it does not listen.
-    heard: Option<LogReader>,
+    /// How far this server has read the log. `None` if it does not follow it.
+    log_reader: Option<LogReader>,
     /// How often a key may have been filled so far. Each time has a number.
     fills: u64,
     /// The last time that any key may have been filled.
@@ -45,9 +45,9 @@ impl QuietKeys {
         self.fills
     }
 
-    /// How far the log was heard. `None` if this server does not listen.
-    pub(super) fn heard(&self) -> Option<&LogReader> {
-        self.heard.as_ref()
+    /// How far the log was read. `None` if this server does not follow it.
+    pub(super) fn log_reader(&self) -> Option<&LogReader> {
+        self.log_reader.as_ref()
     }
 
     /// Whether any key is watched for fills.
@@ -71,7 +71,7 @@ impl QuietKeys {
     }
 
     pub(super) fn is_quiet(&self, key: &ClientKey) -> bool {
-        self.heard.is_some() && self.keys.get(key).is_some_and(|key| key.is_quiet)
+        self.log_reader.is_some() && self.keys.get(key).is_some_and(|key| key.is_quiet)
     }
 
     /// Whether a key may have been filled after the first `fills`.
@@ -82,7 +82,7 @@ impl QuietKeys {
 
     /// Records that a batch found or left a key empty. The batch began after the first `fills`.
     pub(super) fn note_empty(&mut self, key: &ClientKey, fills: u64) {
-        if self.heard.is_none() || self.was_filled_since(key, fills) {
+        if self.log_reader.is_none() || self.was_filled_since(key, fills) {
             return;
         }
         if let Some(known) = self.keys.get_mut(key) {
@@ -119,22 +119,22 @@ impl QuietKeys {
         }
     }
 
-    /// Records how far the log was heard.
-    pub(super) fn note_heard(&mut self, reader: &LogReader) {
-        if self.heard.is_some() {
-            self.heard = Some(reader.clone());
+    /// Records how far the log was read.
+    pub(super) fn note_read(&mut self, reader: &LogReader) {
+        if self.log_reader.is_some() {
+            self.log_reader = Some(reader.clone());
         }
     }
 
-    /// Begins to listen. All keys may have been filled before.
-    pub(super) fn begin_hearing(&mut self, reader: &LogReader) {
-        self.heard = Some(reader.clone());
+    /// Begins to follow the log. All keys may have been filled before.
+    pub(super) fn begin_following(&mut self, reader: &LogReader) {
+        self.log_reader = Some(reader.clone());
         self.note_all_filled();
     }
 
-    /// Ends listening.
-    pub(super) fn end_hearing(&mut self) {
-        self.heard = None;
+    /// Stops following the log.
+    pub(super) fn end_following(&mut self) {
+        self.log_reader = None;
     }
 
     /// Forgets keys that no client waits for, and that none has waited for since the previous call.

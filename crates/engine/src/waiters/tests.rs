@@ -511,12 +511,12 @@ fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<O
     let spec = WaitSpec::to_take(ValueType::List, &[list_key().key], None);
     let slow = with_handler("BLPOP list 0", write_handler!(read_too_long));
     let (waiter, outcome) = Waiter::new(slow, spec);
-    let look = with_handler("BLPOP list 0", write_handler!(find_nothing));
-    let look = Call {
+    let invocation = with_handler("BLPOP list 0", write_handler!(find_nothing));
+    let call = Call {
         waiter: Some(waiter),
-        ..Call::command(look, false)
+        ..Call::command(invocation, false)
     };
-    let finished = bench.block_on(bench.executor.submit(vec![look])).unwrap();
+    let finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
     assert!(finished.is_parked);
     outcome
 }

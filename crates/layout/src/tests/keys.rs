@@ -69,7 +69,7 @@ fn values_of_keys() {
         data: DATA,
         expire_at_ms: None,
         long_name: None,
-        body: None,
+        inline: None,
         rank_levels: 0,
         fields_expire: false,
         is_kept: false,
@@ -124,14 +124,14 @@ fn values_of_keys() {
         "051504150116012c000014",
     );
     assert_eq!(Meta::decode(&kept.encode().into()).unwrap(), kept);
-    let body = Body {
+    let inline = InlineValue {
         bytes: Bytes::from_static(b"work"),
         changes: 3,
     };
     let meta = Meta {
         value_type: ValueType::String,
         expire_at_ms: None,
-        body: Some(body),
+        inline: Some(inline),
         ..meta
     };
     golden(
@@ -141,15 +141,15 @@ fn values_of_keys() {
     );
     let entry = Entry::new(Bytes::from_static(b"f"), Bytes::from_static(b"work"));
     golden(
-        "body of a hash with the field `f` = `work`",
+        "inline value of a hash with the field `f` = `work`",
         &FieldRow::Hash
-            .encode_body(std::slice::from_ref(&entry), 64)
+            .encode_inline(std::slice::from_ref(&entry), 64)
             .unwrap(),
         "016604776f726b",
     );
     golden(
-        "body of a set with the member `f`",
-        &FieldRow::Set.encode_body(&[entry], 64).unwrap(),
+        "inline value of a set with the member `f`",
+        &FieldRow::Set.encode_inline(&[entry], 64).unwrap(),
         "0166",
     );
 }

@@ -112,7 +112,7 @@ fn rows_of_priority_queues() {
             data: DATA,
             expire_at_ms: None,
             long_name: None,
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,

@@ -177,7 +177,7 @@ proptest! {
             data: Id { instance, sequence },
             expire_at_ms,
             long_name: long.map(Bytes::from),
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,

@@ -1,6 +1,6 @@
+mod checks;
 mod endless;
 mod limits;
-mod looks;
 mod stock;
 
 use std::cell::Cell;

@@ -57,7 +57,7 @@ pub(crate) struct ClientRecord {
     /// The number of its subscriptions, by [`Scope`].
     subscribed: [AtomicUsize; 3],
     is_monitor: AtomicBool,
-    hears_invalidations: AtomicBool,
+    gets_invalidations: AtomicBool,
     /// Messages that wait to be written to it.
     pub(crate) mailbox: Mailbox,
     /// Its user.
@@ -186,7 +186,7 @@ impl ClientRecord {
             is_trusted: AtomicBool::new(false),
             subscribed: Default::default(),
             is_monitor: AtomicBool::new(false),
-            hears_invalidations: AtomicBool::new(false),
+            gets_invalidations: AtomicBool::new(false),
             mailbox: Mailbox::new(memory),
             user: RwLock::new(user),
             is_killed: AtomicBool::new(false),
@@ -285,13 +285,13 @@ impl ClientRecord {
     }
 
     /// Notes that it may get invalidations.
-    pub(crate) fn hear_invalidations(&self) {
-        self.hears_invalidations.store(true, Ordering::Release);
+    pub(crate) fn note_invalidations(&self) {
+        self.gets_invalidations.store(true, Ordering::Release);
     }
 
     /// Whether it may get invalidations.
-    pub(crate) fn hears_invalidations(&self) -> bool {
-        self.hears_invalidations.load(Ordering::Acquire)
+    pub(crate) fn gets_invalidations(&self) -> bool {
+        self.gets_invalidations.load(Ordering::Acquire)
     }
 
     /// The number of its subscriptions of one kind.

@@ -10,8 +10,8 @@ use super::*;
 use crate::fleet::{Client, Fleet, TestServer, wait_until};
 use quoin_layout::ServerRow;
 
-fn roster(numbers: &[u64]) -> Vec<LivingServer> {
-    let server = |number: &u64| LivingServer {
+fn roster(numbers: &[u64]) -> Vec<LiveServer> {
+    let server = |number: &u64| LiveServer {
         instance: *number,
         row: ServerRow {
             ip: format!("10.0.0.{number}"),
@@ -90,8 +90,8 @@ fn few_blocks_move_apart_from_those_of_the_server_that_left() {
         let all: Vec<u64> = (1..=count).collect();
         let before = owners(&all);
         for left in 1..=count {
-            let living: Vec<u64> = all.iter().copied().filter(|one| *one != left).collect();
-            let after = owners(&living);
+            let live: Vec<u64> = all.iter().copied().filter(|one| *one != left).collect();
+            let after = owners(&live);
             let moved = before.iter().zip(&after);
             let moved = moved.filter(|(before, after)| **before != left && before != after);
             assert!(moved.count() <= BLOCKS / 20, "{left} of {count}");

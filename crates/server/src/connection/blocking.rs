@@ -74,7 +74,7 @@ impl Connection {
             (Outcome::Replied(reply), _) => reply,
             (Outcome::Cancelled, Interrupted::TimeUp) if waiter.is_unseen() => {
                 let started = Instant::now();
-                let reply = look_once(&self.state.executor, &waiter).await;
+                let reply = try_once(&self.state.executor, &waiter).await;
                 duration += started.elapsed();
                 reply
             }
@@ -85,7 +85,7 @@ impl Connection {
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
         // Messages published before it was woken come before its reply.
-        if !self.defers_messages() && !self.may_hear_itself(queued.row) {
+        if !self.defers_messages() && !self.may_notify_itself(queued.row) {
             self.put_messages().await?;
         }
         let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
@@ -106,7 +106,7 @@ impl Connection {
 
 /// Runs a timed-out command once more without waiting, because not all of its keys were read. If
 /// its client may not run it any more, it finds nothing.
-async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
+async fn try_once(executor: &Executor, waiter: &Waiter) -> Reply {
     let invocation = &waiter.invocation;
     let rights = executor.environment().rights.as_ref();
     let rights = rights.and_then(|rights| rights.of(invocation.origin.client));

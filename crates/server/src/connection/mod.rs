@@ -314,13 +314,13 @@ impl Connection {
                 if matches!(row.handler, Handler::Pure(_)) {
                     return self.run_pure(row, &request.arguments).await;
                 }
-                let may_hear_itself = self.may_hear_itself(row);
-                if may_hear_itself {
+                let may_notify_itself = self.may_notify_itself(row);
+                if may_notify_itself {
                     self.run_calls().await?;
                     self.put_messages().await?;
                 }
                 self.queue_call(row, request);
-                if may_hear_itself || self.waiting.is_some() || self.is_submission_full() {
+                if may_notify_itself || self.waiting.is_some() || self.is_submission_full() {
                     self.run_calls().await?;
                 }
                 Ok(())

@@ -32,7 +32,7 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 impl Connection {
     /// Moves the messages that currently wait to the output.
     pub(super) async fn put_messages(&mut self) -> Result<(), Ended> {
-        if !self.session.hears_messages() {
+        if !self.session.gets_messages() {
             return Ok(());
         }
         self.put_last_messages().await
@@ -221,7 +221,7 @@ impl Connection {
     /// Whether a command may publish a message to its own client, or change a key that the client has
     /// read and tracks. Such a command runs alone, because its reply comes before that message, and
     /// the next reply after it.
-    pub(super) fn may_hear_itself(&self, row: &Row) -> bool {
+    pub(super) fn may_notify_itself(&self, row: &Row) -> bool {
         let tracks_reads = self.session.tracking.is_some_and(|mode| !mode.is_broadcast);
         if tracks_reads && is_write(row) {
             return true;
@@ -234,19 +234,19 @@ impl Connection {
             || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
     }
 
-    /// [`Self::may_hear_itself`] for a transaction. The server's own commands in it may subscribe the
+    /// [`Self::may_notify_itself`] for a transaction. The server's own commands in it may subscribe the
     /// client.
-    pub(super) fn transaction_may_hear_itself(&self, commands: &[TransactionCommand]) -> bool {
+    pub(super) fn transaction_may_notify_itself(&self, commands: &[TransactionCommand]) -> bool {
         commands
             .iter()
-            .any(|command| command.kind != CommandKind::Data || self.may_hear_itself(command.row))
+            .any(|command| command.kind != CommandKind::Data || self.may_notify_itself(command.row))
     }
 
-    /// [`Self::may_hear_itself`] for a command that waits for its reply.
-    pub(super) fn queued_may_hear_itself(&self, queued: &Queued) -> bool {
+    /// [`Self::may_notify_itself`] for a command that waits for its reply.
+    pub(super) fn queued_may_notify_itself(&self, queued: &Queued) -> bool {
         match queued {
-            Queued::Command(command) => self.may_hear_itself(command.row),
-            Queued::Exec(queued) => self.transaction_may_hear_itself(&queued.commands),
+            Queued::Command(command) => self.may_notify_itself(command.row),
+            Queued::Exec(queued) => self.transaction_may_notify_itself(&queued.commands),
             Queued::Reply(..) => false,
         }
     }

@@ -100,7 +100,7 @@ impl Connection {
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
         self.awaited = waiting.as_ref().map(Waiting::waiter);
-        let hears_itself = queued.iter().any(|one| self.queued_may_hear_itself(one));
+        let notifies_itself = queued.iter().any(|one| self.queued_may_notify_itself(one));
         let last = queued.iter().rev().find_map(Queued::row);
         // A command that may wait is the last one, and is shown once it waits.
         let mut from_last = queued.iter().rev().filter_map(Queued::row);
@@ -125,7 +125,7 @@ impl Connection {
                     self.output.reserve(reply_bytes);
                     // Messages published before these commands ran come before their replies.
                     // Messages of these commands come after.
-                    if !self.defers_messages() && !hears_itself {
+                    if !self.defers_messages() && !notifies_itself {
                         self.put_messages().await?;
                     }
                     let answered = finished.replies.len().max(1);

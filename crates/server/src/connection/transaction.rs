@@ -188,7 +188,7 @@ impl Connection {
             return Ok(Reply::OK);
         }
         let names: Arc<[Bytes]> = keys.iter().map(|key| key.key.clone()).collect();
-        let looked = self
+        let read = self
             .state
             .executor
             .read(self.session.database, move |context| {
@@ -201,7 +201,7 @@ impl Connection {
                     Ok(fingerprints)
                 })
             });
-        let refused = match looked.await {
+        let refused = match read.await {
             Ok(fingerprints) => {
                 let watched = keys.into_iter().zip(fingerprints);
                 self.session
@@ -244,7 +244,7 @@ impl Connection {
         let mut commands = transaction.commands;
         // A monitor sees commands in the order in which they run.
         let runs_alone = !watched.is_empty()
-            || self.transaction_may_hear_itself(&commands)
+            || self.transaction_may_notify_itself(&commands)
             || !self.state.monitors.is_empty();
         let mut may_write = false;
         for command in &commands {

@@ -102,7 +102,7 @@ pub(super) async fn execute(
         }
         "slots" => Ok(slots(&*view.ok_or(DOWN)?, endpoints)),
         other => Err(refusal(format!(
-            "ERR CLUSTER {} is not supported: slots belong to the living servers (see \
+            "ERR CLUSTER {} is not supported: slots belong to the live servers (see \
              docs/start/compatibility.md)",
             other.to_ascii_uppercase()
         ))),

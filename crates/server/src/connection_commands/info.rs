@@ -639,7 +639,7 @@ fn quoin(state: &ServerState, text: &mut String) {
     servers(state, text);
 }
 
-/// The living servers that share the store, the oldest first. None while this server does not know them.
+/// The live servers that share the store, the oldest first. None while this server does not know them.
 fn servers(state: &ServerState, text: &mut String) {
     let roster = state.membership.roster();
     let servers = roster.as_ref().map_or(&[][..], |roster| roster.servers());

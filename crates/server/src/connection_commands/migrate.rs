@@ -76,7 +76,7 @@ async fn existing(
     state: &ServerState,
 ) -> Result<Vec<Bytes>, CommandError> {
     let names = request.keys.to_vec();
-    let looked = state.executor.read(session.database, move |context| {
+    let existing = state.executor.read(session.database, move |context| {
         let names = names.clone();
         Box::pin(async move {
             let found = context.find_each(&names).await?;
@@ -85,7 +85,7 @@ async fn existing(
             Ok(there.map(|(name, _)| name).rev().collect())
         })
     });
-    looked.await.map_err(CommandError::from)
+    existing.await.map_err(CommandError::from)
 }
 
 /// Pops keys and reads them until there is enough to send.

@@ -53,13 +53,13 @@ pub(super) async fn subscribe(
         // The user may have lost a channel since it was checked, when this subscription was not
         // visible yet.
         let definition = user.definition();
-        let is_heard = |name: &Bytes| definition.hears(name, scope == Scope::Pattern);
-        if !rest(arguments, 1).iter().all(is_heard) {
+        let may_subscribe = |name: &Bytes| definition.may_subscribe(name, scope == Scope::Pattern);
+        if !rest(arguments, 1).iter().all(may_subscribe) {
             session.client.kill();
         }
     }
     // After the confirmation the client gets everything that any server publishes.
-    state.executor.listen().await;
+    state.executor.begin_subscribing().await;
     Ok(Reply::Several(replies))
 }
 

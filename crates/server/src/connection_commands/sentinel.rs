@@ -16,7 +16,7 @@ use quoin_data::command::access::KeyLocks;
 use quoin_data::command::arguments::{argument, integer_or};
 use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
-use quoin_engine::roster::{LivingServer, Roster};
+use quoin_engine::roster::{LiveServer, Roster};
 use quoin_resp::reply::Reply;
 
 /// Redis's default of `failover-timeout`.
@@ -163,7 +163,7 @@ async fn fail_over(
         successor.row.ip,
         lossy_text(name)
     );
-    state.membership.look_again();
+    state.membership.refresh();
     Ok(Reply::OK)
 }
 
@@ -187,21 +187,21 @@ impl<'s> View<'s> {
         }
     }
 
-    fn masters(&self) -> impl Iterator<Item = (&'s str, &LivingServer)> {
+    fn masters(&self) -> impl Iterator<Item = (&'s str, &LiveServer)> {
         self.names.iter().filter_map(|name| {
             let master = self.roster.as_ref()?.master_of(name.as_bytes())?;
             Some((name.as_str(), master))
         })
     }
 
-    fn master(&self, name: &[u8]) -> Result<(&'s str, &LivingServer), CommandError> {
+    fn master(&self, name: &[u8]) -> Result<(&'s str, &LiveServer), CommandError> {
         self.masters()
             .find(|(known, _)| known.as_bytes() == name)
             .ok_or(CommandError::text("ERR No such master with that name"))
     }
 
     /// The servers with a Sentinel port that the client can use, the oldest first.
-    fn sentinels(&self) -> impl Iterator<Item = (&LivingServer, ServerAddress)> {
+    fn sentinels(&self) -> impl Iterator<Item = (&LiveServer, ServerAddress)> {
         let servers = self.roster.as_ref().map_or(&[][..], |one| one.servers());
         servers.iter().filter_map(|server| {
             let address = ServerAddress::of_sentinel(&server.row, self.speaks_tls)?;
@@ -209,12 +209,12 @@ impl<'s> View<'s> {
         })
     }
 
-    fn is_own(&self, server: &LivingServer) -> bool {
+    fn is_own(&self, server: &LiveServer) -> bool {
         let roster = self.roster.as_ref();
         roster.is_some_and(|roster| roster.is_own(server))
     }
 
-    fn describe_master(&self, name: &str, master: &LivingServer, state: &ServerState) -> Reply {
+    fn describe_master(&self, name: &str, master: &LiveServer, state: &ServerState) -> Reply {
         let sentinels = self.sentinels().count();
         let others = self.sentinels().filter(|(server, _)| !self.is_own(server));
         let address = ServerAddress::of_data(&master.row, self.speaks_tls);
@@ -238,7 +238,7 @@ impl<'s> View<'s> {
         Reply::Map(fields)
     }
 
-    fn describe_sentinel(&self, server: &LivingServer, address: ServerAddress) -> Reply {
+    fn describe_sentinel(&self, server: &LiveServer, address: ServerAddress) -> Reply {
         let id = &server.row.run_id;
         let mut fields = common_fields(id, &address, id, "sentinel", self.seen_ms);
         for (field, value) in [

@@ -22,7 +22,7 @@ use crate::cluster::{block_of, owners_of_blocks};
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_engine::Call;
-use quoin_engine::roster::{LivingServer, Roster, RosterWatch};
+use quoin_engine::roster::{LiveServer, Roster, RosterWatch};
 use quoin_engine::{Forwarded, ForwardedFuture, Owners};
 
 pub(super) use serving::serve;
@@ -82,7 +82,7 @@ impl Links {
 
     fn renew(&self, seen: &mut Seen, roster: Arc<Roster>) {
         let servers = roster.servers();
-        let instances = |servers| <[LivingServer]>::iter(servers).map(|server| server.instance);
+        let instances = |servers| <[LiveServer]>::iter(servers).map(|server| server.instance);
         let known = seen.roster.as_ref();
         // Each beat makes a roster, usually with the same servers.
         if known.is_some_and(|known| instances(known.servers()).eq(instances(servers))) {

@@ -20,7 +20,7 @@ use quoin_base::limits::{
 use quoin_base::log_throttle::LogThrottle;
 use quoin_engine::Call;
 use quoin_engine::Forwarded;
-use quoin_engine::roster::{LivingServer, RosterWatch};
+use quoin_engine::roster::{LiveServer, RosterWatch};
 
 /// Time after a failure before another connection is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// Another server.
 pub(super) struct Peer {
-    server: LivingServer,
+    server: LiveServer,
     roster: RosterWatch,
     connector: Arc<Connector>,
     state: Mutex<State>,
@@ -105,11 +105,7 @@ impl Drop for Held {
 }
 
 impl Peer {
-    pub(super) fn new(
-        server: LivingServer,
-        roster: RosterWatch,
-        connector: &Arc<Connector>,
-    ) -> Self {
+    pub(super) fn new(server: LiveServer, roster: RosterWatch, connector: &Arc<Connector>) -> Self {
         Self {
             server,
             roster,
@@ -220,7 +216,7 @@ impl Peer {
         let mut rosters = self.roster.clone();
         loop {
             let roster = rosters.known().await;
-            let is_it = |other: &LivingServer| other.instance == self.server.instance;
+            let is_it = |other: &LiveServer| other.instance == self.server.instance;
             if !roster.servers().iter().any(is_it) {
                 return;
             }

@@ -1,11 +1,11 @@
-//! Age of the oldest element of a queue. Rows hold no time, so it is estimated from observations of
-//! the queue's ends (*looks*).
+//! Age of the oldest element of a queue. Rows hold no time, so it is estimated from samples of the
+//! queue's ends.
 //!
-//! Elements of a [`QueueSpan`] stay in the order of arrival. An element existed at an earlier look
-//! if its place was between the ends at that look. So the oldest element is as old as the first
-//! look since which one place was between the ends at every look. This holds whichever end is
-//! pushed to and popped from. The age is a lower bound: an element that arrived between two looks
-//! counts from the later one, and an element from before the first look counts from the first.
+//! Elements of a [`QueueSpan`] stay in the order of arrival. An element existed at an earlier sample
+//! if its place was between the ends at that sample. So the oldest element is as old as the first
+//! sample since which one place was between the ends at every sample. This holds whichever end is
+//! pushed to and popped from. The age is a lower bound: an element that arrived between two samples
+//! counts from the later one, and an element from before the first sample counts from the first.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +13,38 @@ use bytes::Bytes;
 
 use quoin_data::keyspace::figures::{KeyFigures, QueueSpan};
 
-/// Maximum number of remembered looks at a part of a queue. Beyond it, the two looks that are closest in
+/// Maximum number of remembered samples of a part of a queue. Beyond it, the two samples that are closest in
 /// time are merged, which costs about a thirtieth of the age in precision.
-const LOOKS_MAX: usize = 64;
+const SAMPLES_MAX: usize = 64;
 /// Maximum number of remembered parts of one key. A priority that is first or last only sometimes keeps
 /// its age.
 const PARTS_MAX: usize = 8;
 
-/// The looks at the parts of one key's queue.
+/// The samples of the parts of one key's queue.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     parts: BTreeMap<Bytes, Part>,
 }
 
-/// The looks at one part.
+/// The samples of one part.
 #[derive(Debug, Default)]
 struct Part {
     /// Oldest first. One place is between the ends in all of them.
-    looks: Vec<Look>,
+    samples: Vec<Sample>,
     first_digest: Option<u64>,
     seen_ms: i64,
 }
 
-/// The ends at one time. A merged look holds the range that was between the ends in all of its looks.
+/// The ends at one time. A merged sample holds the range that was between the ends in all of its samples.
 #[derive(Debug)]
-struct Look {
+struct Sample {
     at_ms: i64,
     first: Bytes,
     last: Bytes,
 }
 
 impl Ages {
-    /// Adds a look at a key, and sets in `figures` since when the oldest elements exist.
+    /// Samples a key, and sets in `figures` since when the oldest elements exist.
     pub(super) fn date(&mut self, figures: &mut KeyFigures, now_ms: i64) {
         let spans = figures.states.iter().flat_map(|state| &state.spans);
         let ids = || spans.clone().map(|span| &span.id);
@@ -57,7 +57,7 @@ impl Ages {
             let dated = state
                 .spans
                 .iter()
-                .map(|span| self.part(&span.id).look(span, now_ms));
+                .map(|span| self.part(&span.id).add_sample(span, now_ms));
             state.since_ms = state.since_ms.or(dated.min());
         }
         while self.parts.len() > PARTS_MAX {
@@ -75,63 +75,63 @@ impl Ages {
 }
 
 impl Part {
-    /// Adds a look. Returns since when the oldest element exists.
-    fn look(&mut self, span: &QueueSpan, now_ms: i64) -> i64 {
+    /// Adds a sample. Returns since when the oldest element exists.
+    fn add_sample(&mut self, span: &QueueSpan, now_ms: i64) -> i64 {
         if self.has_restarted(span) {
-            self.looks.clear();
+            self.samples.clear();
         }
         self.first_digest = span.first_digest;
         self.seen_ms = now_ms;
-        let is_new = |last: &Look| last.first != span.first || last.last != span.last;
-        if self.looks.last().is_none_or(is_new) {
-            self.looks.push(Look {
+        let is_new = |last: &Sample| last.first != span.first || last.last != span.last;
+        if self.samples.last().is_none_or(is_new) {
+            self.samples.push(Sample {
                 at_ms: now_ms,
                 first: span.first.clone(),
                 last: span.last.clone(),
             });
         }
         self.drop_outdated();
-        if self.looks.len() > LOOKS_MAX {
+        if self.samples.len() > SAMPLES_MAX {
             self.merge_closest();
         }
-        self.looks.first().map_or(now_ms, |look| look.at_ms)
+        self.samples.first().map_or(now_ms, |sample| sample.at_ms)
     }
 
-    /// Whether the part was empty since the last look, so that its places started over.
+    /// Whether the part was empty since the last sample, so that its places started over.
     fn has_restarted(&self, span: &QueueSpan) -> bool {
-        let (Some(digest), Some(last)) = (span.first_digest, self.looks.last()) else {
+        let (Some(digest), Some(last)) = (span.first_digest, self.samples.last()) else {
             return false;
         };
         span.first < last.first || span.first == last.first && Some(digest) != self.first_digest
     }
 
-    /// Drops looks without any remaining element.
+    /// Drops samples without any remaining element.
     fn drop_outdated(&mut self) {
-        let Some(newest) = self.looks.last() else {
+        let Some(newest) = self.samples.last() else {
             return;
         };
         let (mut first, mut last) = (newest.first.clone(), newest.last.clone());
-        let is_useful = |look: &&Look| {
-            first = look.first.clone().max(first.clone());
-            last = look.last.clone().min(last.clone());
+        let is_useful = |sample: &&Sample| {
+            first = sample.first.clone().max(first.clone());
+            last = sample.last.clone().min(last.clone());
             first <= last
         };
-        let useful = self.looks.iter().rev().take_while(is_useful).count();
-        self.looks.drain(..self.looks.len() - useful);
+        let useful = self.samples.iter().rev().take_while(is_useful).count();
+        self.samples.drain(..self.samples.len() - useful);
     }
 
-    /// Merges the two looks that are closest in time, except the newest.
+    /// Merges the two samples that are closest in time, except the newest.
     fn merge_closest(&mut self) {
-        let spans = self.looks.windows(3).enumerate();
-        let closest = spans.min_by_key(|(_, looks)| match looks {
+        let spans = self.samples.windows(3).enumerate();
+        let closest = spans.min_by_key(|(_, samples)| match samples {
             [one, _, next] => next.at_ms.saturating_sub(one.at_ms),
             _ => i64::MAX,
         });
         let Some((at, _)) = closest else {
             return;
         };
-        let gone = self.looks.remove(at + 1);
-        if let Some(kept) = self.looks.get_mut(at) {
+        let gone = self.samples.remove(at + 1);
+        if let Some(kept) = self.samples.get_mut(at) {
             kept.first = gone.first.max(std::mem::take(&mut kept.first));
             kept.last = gone.last.min(std::mem::take(&mut kept.last));
         }
@@ -168,10 +168,10 @@ mod tests {
                 self.bench.run(command);
             }
             self.bench.clock.advance_ms(5_000);
-            self.look()
+            self.sample()
         }
 
-        fn look(&mut self) -> Option<i64> {
+        fn sample(&mut self) -> Option<i64> {
             let now_ms = self.bench.clock.now_ms();
             let Some(mut figures) = self.figures() else {
                 self.ages = Ages::default();
@@ -261,7 +261,7 @@ mod tests {
                 for _ in 0..8 {
                     watch.after(&[push, push]);
                 }
-                assert_eq!(watch.look(), Some(35), "{key}");
+                assert_eq!(watch.sample(), Some(35), "{key}");
                 for age in [40, 40, 45, 45, 50] {
                     assert_eq!(watch.after(&[push, pop]), Some(age), "{key}");
                 }
@@ -318,30 +318,33 @@ mod tests {
     }
 
     #[test]
-    fn many_looks_take_bounded_room_and_stay_precise() {
+    fn many_samples_take_bounded_room_and_stay_precise() {
         let bench = Bench::embedded();
         let mut watch = Watch::new(&bench, "list");
         // One element is pushed every five seconds for more than an hour, and none is popped.
         for _ in 0..1_000 {
             watch.after(&["RPUSH list a"]);
         }
-        assert_eq!(watch.look(), Some(5 * 999));
+        assert_eq!(watch.sample(), Some(5 * 999));
         for popped in (100..1_000).step_by(100) {
             bench.run("LPOP list 100");
-            let (age, expected) = (watch.look().unwrap(), 5 * (999 - popped));
+            let (age, expected) = (watch.sample().unwrap(), 5 * (999 - popped));
             let allowed = 5 * 1_000 / 30 + 5;
             assert!(
                 (expected - allowed..=expected).contains(&age),
                 "{age}, {expected}"
             );
         }
-        let looks: Vec<usize> = watch
+        let samples: Vec<usize> = watch
             .ages
             .parts
             .values()
-            .map(|part| part.looks.len())
+            .map(|part| part.samples.len())
             .collect();
-        assert!(looks.iter().all(|looks| *looks <= LOOKS_MAX), "{looks:?}");
+        assert!(
+            samples.iter().all(|samples| *samples <= SAMPLES_MAX),
+            "{samples:?}"
+        );
     }
 
     #[test]
@@ -353,6 +356,6 @@ mod tests {
             watch.after(&[&format!("PQ.PUSH pq {priority} a")]);
         }
         assert_eq!(watch.ages.parts.len(), PARTS_MAX);
-        assert_eq!(watch.look(), Some(500));
+        assert_eq!(watch.sample(), Some(500));
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
     let roster = state.membership.roster();
     writer.gauge(
         "living_servers",
-        "Living servers that share the store, including this one; 0 while this one does not know",
+        "Live servers that share the store, including this one; 0 while this one does not know",
         roster.map_or(0, |roster| roster.servers().len()) as f64,
     )?;
     backups(state, writer)?;

@@ -107,10 +107,10 @@ async fn a_dead_master_is_replaced_and_subscribers_hear_of_it() {
     wait_until("another is master", async || master().await != Some(old)).await;
     let next = master().await.unwrap();
     let switch = format!("\r\nmymaster 127.0.0.1 {old} 127.0.0.1 {next}\r\n");
-    let heard = listening.until(&switch).await;
+    let received = listening.until(&switch).await;
     assert!(
-        heard.contains(&format!("\r\nmaster mymaster 127.0.0.1 {old}\r\n")),
-        "{heard}"
+        received.contains(&format!("\r\nmaster mymaster 127.0.0.1 {old}\r\n")),
+        "{received}"
     );
     // A server that is cut off sends its clients elsewhere.
     assert_eq!(servers[dead].connect().await.master("mymaster").await, None);
@@ -251,10 +251,10 @@ async fn clients_hear_of_a_server_that_joins() {
     listening.send("SUBSCRIBE +sentinel").await;
     listening.until("subscribe").await;
     let second = fleet.start().await;
-    let heard = listening.until("@ other 127.0.0.1").await;
+    let received = listening.until("@ other 127.0.0.1").await;
     let (id, port) = (&second.state.run_id, second.sentinel_port());
     let joined = format!("\r\nsentinel {id} 127.0.0.1 {port} @ mymaster 127.0.0.1 ");
-    assert!(heard.contains(&joined), "{heard}");
+    assert!(received.contains(&joined), "{received}");
 }
 
 #[tokio::test]
@@ -268,8 +268,8 @@ async fn a_master_is_moved_by_hand_and_all_servers_know() {
     listening.send("SUBSCRIBE +switch-master").await;
     listening.until("subscribe").await;
     assert_eq!(client.run("SENTINEL FAILOVER mymaster").await, "+OK\r\n");
-    let heard = listening.until("mymaster 127.0.0.1").await;
-    assert!(!heard.contains("other"), "{heard}");
+    let received = listening.until("mymaster 127.0.0.1").await;
+    assert!(!received.contains("other"), "{received}");
     wait_until("both know", async || {
         let mut ports = Vec::new();
         for server in &servers {

@@ -60,9 +60,9 @@ impl Tracking {
         mode: TrackingMode,
         prefixes: &[Bytes],
     ) {
-        client.hear_invalidations();
+        client.note_invalidations();
         if let Some(redirect) = self.clients.find(mode.redirect) {
-            redirect.hear_invalidations();
+            redirect.note_invalidations();
         }
         let mut table = self.lock();
         table.add_client(client, mode, prefixes);
@@ -74,7 +74,7 @@ impl Tracking {
 
     /// Stops tracking keys for a client.
     pub(super) fn disable(&self, client: &ClientRecord) {
-        if !client.hears_invalidations() {
+        if !client.gets_invalidations() {
             return;
         }
         let mut table = self.lock();

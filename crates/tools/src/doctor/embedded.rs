@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::examine::{Access, Options, look_inside};
+use super::examine::{Access, Options, check_store};
 use super::report::{Level, Line};
 use super::running;
 use crate::embedded_options;
@@ -16,7 +16,7 @@ use quoin_store_embedded::{
     has_store, inspect, is_in_use,
 };
 
-pub(super) async fn look(
+pub(super) async fn check(
     loaded: &LoadedSettings,
     options: Options,
     beside: &Beside,
@@ -91,7 +91,7 @@ pub(super) async fn look(
         return;
     }
     // No server can start during the check, because of the lock.
-    look_inside(&store as &dyn Store, loaded, options, access, show).await;
+    check_store(&store as &dyn Store, loaded, options, access, show).await;
 }
 
 const STANDBY: &str = "standby";
@@ -113,7 +113,7 @@ fn beside_server(
     beside: &Beside,
     show: &mut dyn FnMut(&Line),
 ) {
-    running::look(loaded, beside, show);
+    running::check(loaded, beside, show);
     if options.is_deep || options.repairs {
         let text = "--deep and --repair need the folder, which the server has open: stop it first";
         show(&Line::new(Level::Warn, "lock", text));

@@ -39,7 +39,7 @@ pub(super) enum Access {
 }
 
 /// Checks the data of an open store.
-pub(super) async fn look_inside(
+pub(super) async fn check_store(
     store: &dyn Store,
     loaded: &LoadedSettings,
     options: Options,

@@ -2,7 +2,7 @@
 //! answers.
 
 use super::checks::percentiles;
-use super::examine::{Access, Options, look_inside, unfinished};
+use super::examine::{Access, Options, check_store, unfinished};
 use super::report::{Level, Line};
 use super::target::LATENCY_TRIES;
 use quoin_config::LoadedSettings;
@@ -11,7 +11,7 @@ use quoin_store_fdb::{
     ClusterFileOrigin, FdbOptions, FdbStore, OpenError, client_library, find_cluster_file,
 };
 
-pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
+pub(super) async fn check(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let store_options = FdbOptions::from(&loaded.settings);
     match client_library() {
         Ok(library) => {
@@ -58,5 +58,5 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         true => Access::Alone,
         false => Access::Shared,
     };
-    look_inside(&store as &dyn Store, loaded, options, access, show).await;
+    check_store(&store as &dyn Store, loaded, options, access, show).await;
 }

@@ -26,7 +26,7 @@ use quoin_client::Beside;
 use quoin_config::{LoadedSettings, StoreKind};
 
 #[cfg(feature = "fdb")]
-use fdb::look as look_at_cluster;
+use fdb::check as check_cluster;
 
 /// Checks the configured store, or asks the server that has it open (`beside`). Shows each line as
 /// soon as it is known, and returns the worst level.
@@ -49,15 +49,15 @@ pub fn run(
     };
     runtime.block_on(async {
         match loaded.settings.store {
-            StoreKind::Embedded => embedded::look(loaded, options, beside, &mut show).await,
-            StoreKind::Fdb => look_at_cluster(loaded, options, &mut show).await,
+            StoreKind::Embedded => embedded::check(loaded, options, beside, &mut show).await,
+            StoreKind::Fdb => check_cluster(loaded, options, &mut show).await,
         }
     });
     Ok(worst)
 }
 
 #[cfg(not(feature = "fdb"))]
-async fn look_at_cluster(_: &LoadedSettings, _: Options, show: &mut dyn FnMut(&Line)) {
+async fn check_cluster(_: &LoadedSettings, _: Options, show: &mut dyn FnMut(&Line)) {
     let text = "this quoin was built without FoundationDB: build it with --features fdb";
     show(&Line::new(Level::Fail, "store", text));
 }

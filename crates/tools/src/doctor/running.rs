@@ -19,7 +19,7 @@ const CLIENTS_TENTHS_MAX: u64 = 9;
 const KEY_READ: &str = "quoin:doctor";
 
 /// Asks the server that has the settings' data folder open, and shows a line for each fact.
-pub(super) fn look(loaded: &LoadedSettings, beside: &Beside, show: &mut dyn FnMut(&Line)) {
+pub(super) fn check(loaded: &LoadedSettings, beside: &Beside, show: &mut dyn FnMut(&Line)) {
     let places = server_places(loaded, beside);
     if let Err(line) = ask(&places, &loaded.settings.data_dir, show) {
         show(&line);

@@ -73,16 +73,16 @@ impl DoctorTarget<'_> {
     /// Reads at one moment. Retries if the store asks to.
     pub(super) async fn read<T>(
         &self,
-        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+        read: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.read_in(ATTEMPTS_MAX, look).await
+        self.read_in(ATTEMPTS_MAX, read).await
     }
 
-    /// Calls `look` for every row of a range, page by page. Each page is read at its own moment.
+    /// Calls `visit` for every row of a range, page by page. Each page is read at its own moment.
     pub(super) async fn each_row(
         &self,
         range: &KeyRange,
-        mut look: impl FnMut(&KeyValue),
+        mut visit: impl FnMut(&KeyValue),
     ) -> Result<(), StoreError> {
         let mut begin = range.begin.clone();
         loop {
@@ -92,7 +92,7 @@ impl DoctorTarget<'_> {
                     rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await
                 })
                 .await?;
-            page.iter().for_each(&mut look);
+            page.iter().for_each(&mut visit);
             match page.last() {
                 Some(last) if page.len() >= PAGE_ROWS => begin = successor(&last.key),
                 _ => return Ok(()),
@@ -103,9 +103,9 @@ impl DoctorTarget<'_> {
     /// Reads at one moment. `None` if one read transaction is not long enough.
     pub(super) async fn read_much<T>(
         &self,
-        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+        read: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        match self.read_in(2, look).await {
+        match self.read_in(2, read).await {
             Ok(found) => Ok(Some(found)),
             Err(StoreError::TooOld) => Ok(None),
             Err(error) => Err(error),
@@ -115,14 +115,14 @@ impl DoctorTarget<'_> {
     async fn read_in<T>(
         &self,
         attempts_max: u32,
-        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+        read: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let result = {
                 let transaction = self.store.begin_read()?;
-                look(&*transaction).await
+                read(&*transaction).await
             };
             match result {
                 Err(error) if error.is_retryable() && attempts < attempts_max => pause().await,
@@ -355,7 +355,7 @@ pub(in crate::doctor) trait KeyCheck {
     fn name(&self) -> &'static str;
 
     /// Checks some keys, as they were a moment ago.
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
 
     /// The result.
     fn line(&self) -> Line;

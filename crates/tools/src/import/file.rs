@@ -26,7 +26,7 @@ use quoin_rdb::{AofRole, DumpError, RdbError, RdbItem, RdbKey, RdbReader, RdbVal
 const KEYS_AT_ONCE: usize = 100;
 
 /// Number of keys between two updates of the progress while nothing is written.
-const KEYS_PER_LOOK: u64 = 1_000;
+const KEYS_PER_UPDATE: u64 = 1_000;
 
 /// Reason for skipping a value that is too large.
 const TOO_LARGE: &str = "larger than a value that is read from a file may be";
@@ -47,7 +47,7 @@ pub(super) fn run(
     progress.begin("reading:");
     let read = read(path, options, |_| {
         progress.keys += 1;
-        if progress.keys.is_multiple_of(KEYS_PER_LOOK) {
+        if progress.keys.is_multiple_of(KEYS_PER_UPDATE) {
             progress.show(format_args!("the file is read to its end first"));
         }
         Ok(())
@@ -251,7 +251,7 @@ impl Copier<'_> {
             count,
         };
         if self.options.is_dry_run {
-            return self.look(&waiting);
+            return self.count(&waiting);
         }
         // RESTORE would not move the expiries of fields.
         let is_moved =
@@ -269,7 +269,7 @@ impl Copier<'_> {
     }
 
     /// Reports what would happen to a key.
-    fn look(&mut self, key: &Waiting) -> Result<(), ClientError> {
+    fn count(&mut self, key: &Waiting) -> Result<(), ClientError> {
         let is_kept = !self.target.replaces && self.target.are_there(&[&key.name])?.contains(&true);
         match is_kept {
             true => self.counts.kept(&key.name),

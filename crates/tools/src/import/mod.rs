@@ -146,7 +146,7 @@ fn from_server(
                     counts.skip(&name, why);
                 }
                 if options.is_dry_run {
-                    look(&mut target, &keys, &mut counts)?;
+                    count(&mut target, &keys, &mut counts)?;
                 } else {
                     let mut copier = Copier {
                         source: &mut source,
@@ -165,7 +165,7 @@ fn from_server(
 }
 
 /// Counts what would be copied.
-fn look(target: &mut Target, keys: &[SourceKey], counts: &mut Counts) -> Result<(), ClientError> {
+fn count(target: &mut Target, keys: &[SourceKey], counts: &mut Counts) -> Result<(), ClientError> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.name.as_slice()).collect();
     let are_there = target.are_there(&names)?;
     for (name, is_there) in names.into_iter().zip(are_there) {

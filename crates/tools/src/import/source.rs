@@ -168,11 +168,11 @@ impl Source {
     pub(super) fn page(&mut self, cursor: &[u8]) -> Result<(Option<Vec<u8>>, Page), ClientError> {
         let pattern = self.pattern.as_deref();
         let (next, names) = self.client.scan(cursor, SCAN_COUNT, pattern)?;
-        Ok((next, self.look_at(names)?))
+        Ok((next, self.describe(names)?))
     }
 
     /// Type, count and expiry of these keys. SCAN may return a name twice; it is used once.
-    fn look_at(&mut self, names: Vec<Vec<u8>>) -> Result<Page, ClientError> {
+    fn describe(&mut self, names: Vec<Vec<u8>>) -> Result<Page, ClientError> {
         let mut seen = HashSet::new();
         let names: Vec<Vec<u8>> = names
             .into_iter()

@@ -10,7 +10,7 @@ use quoin_base::glob::{self, Case};
 use quoin_base::secret::hex;
 use quoin_base::size::{about, duration};
 use quoin_client::{Client, ClientError};
-use quoin_queues::{Activity, Kind, Queue, Wanted, activities, heads, items, look, number};
+use quoin_queues::{Activity, Kind, Queue, Wanted, activities, heads, items, number, read_queues};
 
 /// Maximum number of queues whose activity is requested.
 const ACTIVE_MAX: usize = 1_024;
@@ -292,7 +292,7 @@ pub(crate) fn gather(
     active: &ActivityOf,
 ) -> Result<Vec<Row>, ClientError> {
     let heads = heads(client, &keys)?;
-    let queues = look(client, keys)?;
+    let queues = read_queues(client, keys)?;
     let rows = queues.into_iter().zip(heads).map(|(queue, since_ms)| Row {
         activity: active
             .get(&queue.name)

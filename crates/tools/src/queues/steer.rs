@@ -5,8 +5,8 @@ use std::io::{BufRead, IsTerminal, Write};
 use quoin_base::size::counted;
 use quoin_client::Client;
 use quoin_queues::{
-    Kind, Outcome, Pairs, State, Steps, Words, delete, expect, give_back, look, number, pause,
-    purge_tasks, resume, revive, revive_all, text, trim, words,
+    Kind, Outcome, Pairs, State, Steps, Words, delete, expect, give_back, number, pause,
+    purge_tasks, read_queues, resume, revive, revive_all, text, trim, words,
 };
 
 use super::error::QueuesError;
@@ -150,7 +150,7 @@ fn purge(
         ),
         (_, None) => ("everything".to_owned(), Some(delete(key))),
     };
-    let held = look(client, vec![(key.to_vec(), kind)])?;
+    let held = read_queues(client, vec![(key.to_vec(), kind)])?;
     let figures = held.into_iter().next().map(|queue| queue.figures);
     let figures = figures.unwrap_or_default();
     let count = match state {

@@ -91,7 +91,7 @@ impl Table {
         let at = self.cursor.take();
         let names = find(client, &self.wanted, at.as_deref().unwrap_or("0"), BOUNDS)?;
         self.examined += names.examined;
-        self.look(client, names.keys, &active)?;
+        self.read(client, names.keys, &active)?;
         // Checking a queue on the screen does not show that it still exists. Sweeps find that out.
         let is_wanted = |(name, _): &&(Vec<u8>, Kind)| {
             let is_busy = active.get(name).is_some_and(Activity::is_busy);
@@ -106,7 +106,7 @@ impl Table {
         // A busy queue may be empty at present, so that no sweep finds it.
         let busy = active.values().filter(|activity| activity.is_busy());
         let busy = busy.map(|activity| (activity.name.clone(), activity.kind));
-        self.look(client, busy.collect(), &active)?;
+        self.read(client, busy.collect(), &active)?;
         self.trim(wish.order);
         self.cursor = names.next;
         if self.cursor.is_none() {
@@ -115,7 +115,7 @@ impl Table {
         Ok(self.snapshot())
     }
 
-    fn look(
+    fn read(
         &mut self,
         client: &mut Client,
         keys: Vec<(Vec<u8>, Kind)>,

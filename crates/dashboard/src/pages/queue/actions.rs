@@ -48,7 +48,7 @@ pub(super) fn remove(
     let action = Action {
         id: &id,
         label: "Remove",
-        question: Some("Remove this element? It cannot be brought back."),
+        question: Some("Remove this element? This cannot be undone."),
         path: &here,
         fields: &[("action", word), ("score", &score), ("element", &element)],
         is_dangerous: true,
@@ -86,24 +86,24 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
         "unschedule" => simple(
             view,
             words!["TASK.UNSCHEDULE", key, schedule],
-            &format!("Removed the schedule {}.", readable(schedule)),
+            &format!("Removed schedule {}.", readable(schedule)),
         )?,
         "pause-schedule" => simple(
             view,
             words!["TASK.PAUSE", key, "SCHEDULE", schedule],
-            &format!("Paused the schedule {}.", readable(schedule)),
+            &format!("Paused schedule {}.", readable(schedule)),
         )?,
         "resume-schedule" => simple(
             view,
             words!["TASK.RESUME", key, "SCHEDULE", schedule],
-            &format!("Resumed the schedule {}.", readable(schedule)),
+            &format!("Resumed schedule {}.", readable(schedule)),
         )?,
         "revive-all" => {
             let steps = revive_all(view.client(), &key, DASHBOARD_STEPS_MAX)?;
             note_steps(view, &steps, "Revived", "revive");
         }
         "move" | "move-all" if form.bytes("destination").is_empty() => {
-            view.note_error("Nothing was moved: say to which task queue.");
+            view.note_error("Nothing was moved: enter a task queue.");
         }
         "move" => {
             let destination = form.bytes("destination");
@@ -180,7 +180,7 @@ fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<(), NoPage>
         view,
         command,
         done,
-        "Nothing was changed: somebody else was faster.",
+        "Nothing was changed: someone else was faster.",
     )
 }
 

@@ -39,7 +39,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
                 a.button href=(link(last + 1)) { "Next page" }
                 a.button href=(link(length - on_page)) { "Last page" }
             }
-            span { (counted(length, "element")) "; 0 is the left end" }
+            span { (counted(length, "element")) ", 0 is the left end" }
         }
     };
     Ok(Inside {

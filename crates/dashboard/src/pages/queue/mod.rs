@@ -41,7 +41,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     let flow = activity::of_queue(view, &key)?;
     let may_delete = view.may(&[b"UNLINK", &key]);
     let here = path(view, &key, &[]);
-    let question = format!("Delete {} with all that is in it?", readable(&key));
+    let question = format!("Delete {} and everything in it?", readable(&key));
     let body = html! {
         div.between {
             h1 { a href=(url("/queues", &[("db", view.database().to_string().as_bytes())])) { "Queues" }

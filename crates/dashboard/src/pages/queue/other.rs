@@ -54,7 +54,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8], kind: &str) -> Result<Inside
                 }
             }
         }
-        _ => html! { p.empty { "There is no view of this type." } },
+        _ => html! { p.empty { "Values of this type cannot be shown." } },
     };
     Ok(Inside {
         tags: html! {},

@@ -137,7 +137,7 @@ fn task(schedule: &Pairs<'_>) -> Markup {
         div.cut-line.narrow { (json::line(bytes(schedule, "payload"))) }
         span.soft { (words.join(", ")) }
         @if !schedule.text("error").is_empty() {
-            br; span.bad-text { "The last one was not added: " (schedule.text("error")) }
+            br; span.bad-text { "The last task was not added: " (schedule.text("error")) }
         }
     }
 }
@@ -147,9 +147,8 @@ fn buttons(view: &View<'_>, key: &[u8], name: &[u8], is_paused: bool) -> Markup 
     let id = |word: &str| format!("{word}-{}", element_id(0, name));
     let (pause, remove) = (id("pause"), id("unschedule"));
     let shown = readable(name);
-    let pausing =
-        format!("Pause the schedule {shown}? Moments pass without tasks until it is resumed.");
-    let removing = format!("Remove the schedule {shown}? The tasks that it has added stay.");
+    let pausing = format!("Pause schedule {shown}? It adds no tasks until you resume it.");
+    let removing = format!("Remove schedule {shown}? The tasks that it added stay.");
     let schedule: &[u8] = b"SCHEDULE";
     html! {
         div.actions {

@@ -21,7 +21,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8], kind: &str) -> Result<Inside
     };
     let elements = listed.rows.iter().enumerate();
     let body = html! {
-        @if listed.rows.is_empty() { p.empty { "Nothing is here." } } @else {
+        @if listed.rows.is_empty() { p.empty { "Empty." } } @else {
             div.table {
                 @for (place, (value, score)) in elements {
                     @let removal: &[&[u8]] = if is_priority_queue {

@@ -25,9 +25,9 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
         dl.figures {
             (figure("Entries", &count(length), ""))
             (figure("Groups", &count(groups.len() as i64), ""))
-            (figure("Pending", &count(pending), "delivered, not acknowledged"))
+            (figure("Pending", &count(pending), "delivered but not acknowledged"))
         }
-        nav.tabs aria-label="Parts" {
+        nav.tabs aria-label="Entries and groups" {
             a href=(path(view, key, &[])) aria-current=[(!is_of_groups).then_some("page")] {
                 "Entries" b { (count(length)) }
             }
@@ -37,7 +37,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
         }
         (shown)
     };
-    let question = format!("Remove all {} entries? The groups stay.", count(length));
+    let question = format!("Remove all {} entries? The groups are kept.", count(length));
     let may_trim = length > 0 && view.may(&[b"XTRIM", key, b"MAXLEN", b"0"]);
     let here = path(view, key, &[]);
     Ok(Inside {
@@ -108,7 +108,7 @@ fn entry(view: &View<'_>, key: &[u8], id: &str, fields: &[Value]) -> Markup {
     let line = first.collect::<Vec<_>>().join("  ");
     let here = path(view, key, &[]);
     let (element, popover) = (format!("x{id}"), format!("del-{id}"));
-    let question = format!("Remove the entry {id}?");
+    let question = format!("Remove entry {id}?");
     html! {
         details.element #(element) {
             summary {
@@ -194,10 +194,10 @@ fn of_group(view: &mut View<'_>, key: &[u8], group: &[u8]) -> Result<Markup, NoP
             } }
         }
         h2 { "Pending" }
-        @if pending.is_empty() { p.empty { "Everything that was delivered is acknowledged." } } @else {
+        @if pending.is_empty() { p.empty { "All delivered entries are acknowledged." } } @else {
             div.table { table data-sort="1" {
                 thead { tr {
-                    th scope="col" { "Entry" } th scope="col" { "Consumer" } th.number scope="col" { "For" }
+                    th scope="col" { "Entry" } th scope="col" { "Consumer" } th.number scope="col" { "Idle" }
                     th.number scope="col" { "Deliveries" } th scope="col" { "" }
                 } }
                 tbody { @for one in pending { @if let [id, consumer, idle_ms, deliveries] = items(one) {

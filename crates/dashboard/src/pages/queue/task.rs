@@ -21,7 +21,7 @@ const STATES: [(State, &str); 5] = [
 ];
 
 /// The text of a confirmation that asks where to move tasks.
-const DESTINATION: &str = "Task queue of the same database";
+const DESTINATION: &str = "Task queue in the same database";
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
     let info = view.run(words!["TASK.INFO", key])?;
@@ -54,13 +54,13 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
     };
     let body = html! {
         dl.figures {
-            (figure("Tasks", &count(length), &format!("{} added in all", count(info.number("added")))))
+            (figure("Tasks", &count(length), &format!("{} added in total", count(info.number("added")))))
             @if let Some(resources) = info.get("resources").map(items).filter(|names| !names.is_empty()) {
                 (figure("Resources", &resources.iter().map(text).collect::<Vec<_>>().join(", "), ""))
             }
             @if info.number("next-due-ms") >= 0 && length > 0 {
                 (figure("Next due", &relative(view.now_ms + info.number("next-due-ms"), view.now_ms),
-                    "a lease or a delay ends"))
+                    "end of a lease or delay"))
             }
         }
         nav.tabs aria-label="States and schedules" {
@@ -125,7 +125,7 @@ fn steering(view: &View<'_>, key: &[u8], is_paused: bool, is_unknown: bool) -> M
     html! {
         @if may && (!is_paused || is_unknown) {
             (show("pause", "Pause",
-                Some("Consumers will get no tasks until the queue is resumed. Leased tasks go on.")))
+                Some("Consumers will get no tasks until you resume the queue. Leased tasks continue.")))
         }
         @if may && (is_paused || is_unknown) { (show("resume", "Resume", None)) }
     }
@@ -139,13 +139,13 @@ fn of_state(view: &View<'_>, key: &[u8], state: &str, is_empty: bool) -> Markup 
     let may_purge = view.may(&[b"TASK.PURGE", key, state.as_bytes()]);
     let moving =
         format!("Move all {state} tasks to another task queue? They keep their tries and times.");
-    let purge = format!("Remove all {state} tasks? They cannot be brought back.");
+    let purge = format!("Remove all {state} tasks? This cannot be undone.");
     html! {
         @if !is_empty && (may_revive || may_move || may_purge) {
             div.filters {
                 @if may_revive {
                     (Action { id: "revive-all", label: "Revive all",
-                        question: Some("Make all dead tasks ready again, with no tries?"), path: &here, fields: &[("action", "revive-all")], is_dangerous: false }.show(view.session))
+                        question: Some("Make all dead tasks ready again and reset their tries?"), path: &here, fields: &[("action", "revive-all")], is_dangerous: false }.show(view.session))
                 }
                 @if may_move {
                     (Action { id: "move-all", label: "Move all", question: Some(&moving), path: &here,
@@ -172,7 +172,7 @@ fn table(view: &View<'_>, key: &[u8], state: &str, tasks: &[Value]) -> Markup {
         "ready" => "Ready since",
         "leased" => "Lease ends",
         "delayed" => "Ready",
-        "waiting" => "Waits since",
+        "waiting" => "Waiting since",
         _ => "Died",
     };
     html! {
@@ -215,9 +215,8 @@ fn buttons(view: &View<'_>, key: &[u8], state: &str, id: &[u8], is_row: bool) ->
     let here = path(view, key, &[("state", state.as_bytes()), ("task", id)]);
     let name = readable(id);
     let popover = format!("cancel-{}", element_id(0, id));
-    let question = format!("Remove the task {name}?");
-    let moving =
-        format!("Move the task {name} to another task queue? It keeps its tries and times.");
+    let question = format!("Remove task {name}?");
+    let moving = format!("Move task {name} to another task queue? It keeps its tries and times.");
     html! {
         div.actions {
             @if state == "dead" && view.may(&[b"TASK.REVIVE", key, id]) {
@@ -226,7 +225,7 @@ fn buttons(view: &View<'_>, key: &[u8], state: &str, id: &[u8], is_row: bool) ->
             }
             @if state == "leased" && !is_row && view.may(&[b"TASK.NACK", key, id]) {
                 (Action { id: "give-back", label: "Give back",
-                    question: Some("End the lease now? The worker may still be at it."), path: &here, fields: &[("action", "nack")], is_dangerous: false }.show(view.session))
+                    question: Some("End the lease now? The worker may still be running it."), path: &here, fields: &[("action", "nack")], is_dangerous: false }.show(view.session))
             }
             @if !is_row && may_move(view, key, state, id) {
                 (Action { id: "move", label: "Move", question: Some(&moving), path: &here,
@@ -244,9 +243,7 @@ fn buttons(view: &View<'_>, key: &[u8], state: &str, id: &[u8], is_row: bool) ->
 fn one_task(view: &mut View<'_>, key: &[u8], id: &[u8]) -> Result<Markup, NoPage> {
     let reply = view.expect(words!["TASK.GET", key, id])?;
     if reply.is_null() {
-        return Ok(
-            html! { p.empty { "The task " (readable(id)) " is not in the queue any more." } },
-        );
+        return Ok(html! { p.empty { "Task " (readable(id)) " is no longer in the queue." } });
     }
     let task = Pairs::of(&reply);
     let state = task.text("state").to_lowercase();

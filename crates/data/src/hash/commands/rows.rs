@@ -5,12 +5,12 @@ use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, COUNT, block, double, integer, key, oneof, pattern, string, token, unix_time,
 };
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, READ_UPDATE, TAKE, UPDATE, at};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, READ_UPDATE, TAKE, UPDATE, at};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
 use crate::fields::commands::{length, plan_all, plan_first};
 use crate::hash::HashType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -48,7 +48,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("4.0.0", "Accepts multiple `field` and `value` arguments.")])
         .arguments(&[key(0), FIELDS_AND_VALUES])
         .plan(write::plan_put)
-        .series(series!(is_any, write::hset_series)),
+        .coalescing(coalescing!(is_any, write::hset_coalesced)),
     hash("hmset", -4, "2.0.0", write_handler!(write::hmset))
         .summary("Sets the values of multiple fields.")
         .complexity(EACH_FIELD)
@@ -99,13 +99,13 @@ pub const ROWS: &[Row] = &[
     hash("hlen", 2, "2.0.0", read_handler!(length::<HashType>))
         .summary("Returns the number of fields in a hash.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     hash("hexists", 3, "2.0.0", read_handler!(read::hexists))
         .summary("Determines whether a field exists in a hash.")
         .complexity(ONE_FIELD)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), string("field")])
         .plan(plan_first::<HashType>),
     hash("hdel", -3, "2.0.0", write_handler!(write::hdel))
@@ -123,7 +123,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the length of the value of a field.")
         .complexity(ONE_FIELD)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), string("field")])
         .plan(plan_first::<HashType>),
     hash("hincrby", 4, "2.0.0", write_handler!(write::hincrby))

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::{argument, integer, rest};
 use crate::command::plan::Plan;
-use crate::command::put_series::put_series;
+use crate::command::put_coalesced::put_coalesced;
 use crate::error::CommandError;
 use crate::fields::{self, Changed};
 use crate::hash::{Hash, HashType};
@@ -25,14 +25,14 @@ pub(super) async fn hset(
 }
 
 /// Several HSET commands on one hash.
-pub(super) async fn hset_series(
+pub(super) async fn hset_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
     let put = async |name: &Bytes, found, arguments: &[Bytes]| {
         put_entries(context, name, found, entries(arguments, "hset")?).await
     };
-    put_series(context, commands, ValueType::Hash, put).await
+    put_coalesced(context, commands, ValueType::Hash, put).await
 }
 
 /// `HMSET key field value [field value …]` → OK.

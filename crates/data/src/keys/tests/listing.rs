@@ -103,7 +103,7 @@ fn forge_key(bench: &Bench, hash: u64, name: &str) {
         },
         expire_at_ms: None,
         long_name: None,
-        body: None,
+        inline: None,
         rank_levels: 0,
         fields_expire: false,
         is_kept: false,

@@ -14,7 +14,7 @@ use crate::command::arguments::{
 };
 use crate::command::plan::Plan;
 use crate::command::popping::{FIRST, LAST, Movable, Moving, Poppable, move_elements, take};
-use crate::command::put_series::lengths_of_series;
+use crate::command::put_coalesced::coalesced_lengths;
 use crate::command::waits::{WaitSpec, keys_and_timeout, timeout};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
@@ -104,7 +104,7 @@ pub(super) async fn push<const AT_END: bool>(
 }
 
 /// Several [`push`] commands on one list, as one push of all elements.
-pub(super) async fn push_series<const AT_END: bool>(
+pub(super) async fn push_coalesced<const AT_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
@@ -115,7 +115,7 @@ pub(super) async fn push_series<const AT_END: bool>(
     let list = ListMut::open(context, &key);
     let length = list.push(elements, End::new(AT_END)).await?;
     let pushed = commands.iter().map(|arguments| rest(arguments, 2).len());
-    Ok(lengths_of_series(length, pushed))
+    Ok(coalesced_lengths(length, pushed))
 }
 
 /// `LPUSHX key element [element …]` → length, or 0 if the list does not exist.

@@ -3,28 +3,28 @@
 use super::access;
 use super::push_pop::{
     LEFT, RIGHT, blmove, blmovem, brpoplpush, lmove, lmovem, plan_blmovem, plan_lmove, plan_lmovem,
-    plan_push, plan_rpoplpush, pop, push, push_existing, push_series, rpoplpush, wait_for_length,
-    wait_for_source,
+    plan_push, plan_rpoplpush, pop, push, push_coalesced, push_existing, rpoplpush,
+    wait_for_length, wait_for_source,
 };
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at, up_to};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, TAKE, UPDATE, at, counted_at, up_to};
 use crate::command::popping::{
     blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
-    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_series,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_coalesced,
     wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::list::ListType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
 const TO_INDEX: &str =
     "O(log N); before blocks are counted O(M) with M elements between the index and the nearer end";
-const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
+const EXAMINED: &str = "O(M) with M elements of the list examined";
 const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
-const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
+const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys checked and M elements returned";
 
 const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
 const SOURCE: Argument = key(0).named("source");
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
         .plan(plan_push::<LEFT>)
-        .series(series!(is_any, push_series::<LEFT>)),
+        .coalescing(coalescing!(is_any, push_coalesced::<LEFT>)),
     list("rpush", -3, "1.0.0", write_handler!(push::<RIGHT>))
         .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
         .complexity(EACH_ELEMENT)
@@ -75,7 +75,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
         .plan(plan_push::<RIGHT>)
-        .series(series!(is_any, push_series::<RIGHT>)),
+        .coalescing(coalescing!(is_any, push_coalesced::<RIGHT>)),
     list("lpushx", -3, "2.2.0", write_handler!(push_existing::<LEFT>))
         .summary("Prepends one or more elements to a list only when the list exists.")
         .complexity(EACH_ELEMENT)
@@ -109,7 +109,10 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<ListType, LEFT>)
-        .series(series!(has_no_zero_count, pop_series::<ListType, LEFT>)),
+        .coalescing(coalescing!(
+            has_no_zero_count,
+            pop_coalesced::<ListType, LEFT>
+        )),
     list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
@@ -122,7 +125,10 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<ListType, RIGHT>)
-        .series(series!(has_no_zero_count, pop_series::<ListType, RIGHT>)),
+        .coalescing(coalescing!(
+            has_no_zero_count,
+            pop_coalesced::<ListType, RIGHT>
+        )),
     list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<ListType>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \
@@ -141,7 +147,7 @@ pub const ROWS: &[Row] = &[
     list("llen", 2, "1.0.0", read_handler!(access::llen))
         .summary("Returns the length of a list.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     list("lindex", 3, "1.0.0", read_handler!(access::lindex))
         .summary("Returns an element from a list by its index.")
@@ -175,7 +181,7 @@ pub const ROWS: &[Row] = &[
         ]),
     list("lrem", 4, "1.0.0", write_handler!(access::lrem))
         .summary("Removes elements from a list. Deletes the list if the last element was removed.")
-        .complexity(LOOKED_AT)
+        .complexity(EXAMINED)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), integer("count"), string("element")]),
     list("ltrim", 4, "1.0.0", write_handler!(access::ltrim))
@@ -191,7 +197,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0), integer("start"), integer("stop")]),
     list("lpos", -3, "6.0.6", read_handler!(access::lpos))
         .summary("Returns the index of matching elements in a list.")
-        .complexity(LOOKED_AT)
+        .complexity(EXAMINED)
         .keys(&[at(1, READ)])
         .arguments(&[
             key(0),
@@ -244,7 +250,7 @@ pub const ROWS: &[Row] = &[
         "Removes and returns the first element in a list. Blocks until an element is \
              available otherwise. Deletes the list if the last element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING)
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
@@ -262,7 +268,7 @@ pub const ROWS: &[Row] = &[
         "Removes and returns the last element in a list. Blocks until an element is available \
              otherwise. Deletes the list if the last element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING)
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])

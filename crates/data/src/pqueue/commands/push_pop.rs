@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{PUSH_EVENT, priority, value_and_priority};
 use crate::command::arguments::{argument, integer_at_least, is_word, rest, to_usize};
 use crate::command::popping::{Movable, Moving, Numbered, Poppable, move_elements, numbered_reply};
-use crate::command::put_series::lengths_of_series;
+use crate::command::put_coalesced::coalesced_lengths;
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::pqueue::{PriorityQueueMut, PriorityQueueType, QueuedValue};
@@ -32,7 +32,7 @@ pub(super) async fn push(
 }
 
 /// Several commands of [`push`] at once: pushes all values together.
-pub(super) async fn push_series(
+pub(super) async fn push_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
@@ -48,7 +48,7 @@ pub(super) async fn push_series(
     let pushed = commands
         .iter()
         .map(|arguments| rest(arguments, 2).len() / 2);
-    Ok(lengths_of_series(length, pushed))
+    Ok(coalesced_lengths(length, pushed))
 }
 
 fn parse_values(pairs: &[Bytes]) -> Result<Vec<QueuedValue>, CommandError> {

@@ -144,7 +144,7 @@ fn its_changes_are_told_as_those_of_modules_values() {
         bench.run("PQ.MOVE q r MAX");
         bench.run("PQ.BPOPMAX r 0");
         bench.run("PQ.POPMAX r");
-        let heard = ear.0.lock().unwrap().clone();
+        let received = ear.0.lock().unwrap().clone();
         let expected = [
             "__keyevent@0__:pq.push q",
             "__keyevent@0__:pq.popmin q",
@@ -154,6 +154,6 @@ fn its_changes_are_told_as_those_of_modules_values() {
             "__keyevent@0__:pq.popmax r",
             "__keyevent@0__:del r",
         ];
-        assert_eq!(heard, expected);
+        assert_eq!(received, expected);
     }
 }

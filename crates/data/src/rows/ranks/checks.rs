@@ -9,16 +9,16 @@ use quoin_store::{KeyValue, RangeQuery, StoreError};
 
 /// Finds blocks whose count differs from their elements.
 pub const COUNTS: EntryCheck = EntryCheck::new(&FAULT, |entries| {
-    let looks = entries.rows.iter().map(move |row| is_sound(entries, row));
-    Box::pin(try_join_all(looks))
+    let checks = entries.rows.iter().map(move |row| is_sound(entries, row));
+    Box::pin(try_join_all(checks))
 })
 // Each entry is a block whose elements are all counted.
 .at_once(2);
 
 /// Finds marks without a count.
 pub const MARKS: EntryCheck = EntryCheck::new(&STRAY_MARK, |entries| {
-    let looks = entries.rows.iter().map(move |row| has_count(entries, row));
-    Box::pin(try_join_all(looks))
+    let checks = entries.rows.iter().map(move |row| has_count(entries, row));
+    Box::pin(try_join_all(checks))
 });
 
 static FAULT: EntryFault = EntryFault {

@@ -11,7 +11,7 @@ use crate::rows::ranks::{NEAR_ELEMENTS_MAX, SCANNED_ELEMENTS_MAX};
 use crate::unit::context::ReadContext;
 
 /// How many blocks are read first. Ranks are often near the beginning.
-const FIRST_LOOK_BLOCKS: usize = 64;
+const BLOCKS_READ_FIRST: usize = 64;
 
 /// The end of a block, or the beginning of the value.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl ReadContext<'_> {
                 begin: successor(&layout.rank_count_key(data, level, &place)),
                 end: layout.rank_counts(data, level).end,
             };
-            let mut pages = Pages::new(self, range, false, FIRST_LOOK_BLOCKS);
+            let mut pages = Pages::new(self, range, false, BLOCKS_READ_FIRST);
             'blocks: while let Some(counts) = pages.next().await? {
                 for row in counts {
                     let Block { end, count } = Block::read(layout, data, &row)?;
@@ -127,7 +127,7 @@ fn split_at_place<'c>(changes: Uncounted<'c>, place: &[u8]) -> (Uncounted<'c>, U
 }
 
 /// A range of at most this many elements is counted one by one even if there are blocks.
-const FIRST_LOOK_ROWS: usize = 128;
+const ROWS_COUNTED_SINGLY_MAX: usize = 128;
 
 impl ReadContext<'_> {
     /// Number of elements before the key of a row. `all`: the range of all rows.
@@ -189,9 +189,9 @@ impl ReadContext<'_> {
         if key.meta.rank_levels == 0 {
             return self.count_elements(key, all, 0, keys).await;
         }
-        let pages = Pages::new(self, keys.clone(), false, FIRST_LOOK_ROWS);
-        let rows = pages.slice(0, FIRST_LOOK_ROWS).await?;
-        if rows.len() < FIRST_LOOK_ROWS {
+        let pages = Pages::new(self, keys.clone(), false, ROWS_COUNTED_SINGLY_MAX);
+        let rows = pages.slice(0, ROWS_COUNTED_SINGLY_MAX).await?;
+        if rows.len() < ROWS_COUNTED_SINGLY_MAX {
             return Ok(signed(self.elements_in(key, &rows)));
         }
         let before = self.rank_of(key, all.clone(), keys.begin).await?;

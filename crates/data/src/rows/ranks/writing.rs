@@ -10,13 +10,13 @@ use quoin_layout::{Id, KeyRange, Section, encode_counter, successor};
 use quoin_store::StoreError;
 
 /// Maximum number of concurrent searches for blocks.
-const LOOKS_AT_ONCE_MAX: usize = 64;
+const SEARCHES_AT_ONCE_MAX: usize = 64;
 /// Number of concurrent searches for blocks at first.
-const LOOKS_AT_ONCE_FIRST: usize = 16;
+const SEARCHES_AT_ONCE_FIRST: usize = 16;
 /// How many values are counted concurrently.
 const VALUES_AT_ONCE_MAX: usize = 32;
 /// How many blocks are read together if many consecutive ones have changes.
-const BLOCKS_PER_LOOK_MAX: usize = 256;
+const BLOCKS_PER_SEARCH_MAX: usize = 256;
 
 /// Changes of one block, or after the last block.
 struct BlockChanges {
@@ -98,18 +98,18 @@ impl WriteContext<'_> {
     ) -> Result<Vec<BlockChanges>, StoreError> {
         let mut blocks: Vec<BlockChanges> = Vec::new();
         // Most changes are in one block, at an end of the value, or in many blocks.
-        let mut looks = match self.environment.capabilities.reads_wait {
+        let mut searches = match self.environment.capabilities.reads_wait {
             false => 1,
-            true => LOOKS_AT_ONCE_FIRST,
+            true => SEARCHES_AT_ONCE_FIRST,
         };
-        let mut blocks_per_look = 1;
+        let mut blocks_per_search = 1;
         while !changes.is_empty() {
-            let some = changes.iter().take(looks);
-            let looked =
-                some.map(|change| self.block_ends(data, level, &change.place, blocks_per_look));
-            let looked_up = try_join_all(looked).await?;
+            let some = changes.iter().take(searches);
+            let found =
+                some.map(|change| self.block_ends(data, level, &change.place, blocks_per_search));
+            let found = try_join_all(found).await?;
             let blocks_before = blocks.len();
-            for block in looked_up.into_iter().flatten() {
+            for block in found.into_iter().flatten() {
                 let is_inside = |change: &&RankChange| {
                     block.as_ref().is_none_or(|block| change.place < block.end)
                 };
@@ -130,11 +130,11 @@ impl WriteContext<'_> {
             if !self.environment.capabilities.reads_wait {
                 // Consecutive blocks are cheaper to read than to search for.
                 let used = blocks.len() - blocks_before;
-                let is_dense = used * 2 >= blocks_per_look;
-                blocks_per_look = if is_dense { blocks_per_look * 2 } else { 1 };
-                blocks_per_look = blocks_per_look.min(BLOCKS_PER_LOOK_MAX);
+                let is_dense = used * 2 >= blocks_per_search;
+                blocks_per_search = if is_dense { blocks_per_search * 2 } else { 1 };
+                blocks_per_search = blocks_per_search.min(BLOCKS_PER_SEARCH_MAX);
             } else {
-                looks = (looks * 2).min(LOOKS_AT_ONCE_MAX);
+                searches = (searches * 2).min(SEARCHES_AT_ONCE_MAX);
             }
         }
         Ok(blocks)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::{ScanOptions, argument, rest};
 use crate::command::plan::Plan;
-use crate::command::put_series::put_series;
+use crate::command::put_coalesced::put_coalesced;
 use crate::error::CommandError;
 use crate::fields::{self, Changed};
 use crate::keyspace::key::OpenKey;
@@ -27,13 +27,13 @@ pub(super) async fn sadd(
 }
 
 /// Several SADD commands on one set.
-pub(super) async fn sadd_series(
+pub(super) async fn sadd_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
     let put =
         async |name: &Bytes, found, arguments: &[Bytes]| add(context, name, found, arguments).await;
-    put_series(context, commands, ValueType::Set, put).await
+    put_coalesced(context, commands, ValueType::Set, put).await
 }
 
 async fn add(

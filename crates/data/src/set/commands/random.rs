@@ -30,7 +30,7 @@ pub(super) async fn spop(
 }
 
 /// Several SPOP commands of one member each on one set.
-pub(super) async fn spop_series(
+pub(super) async fn spop_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {

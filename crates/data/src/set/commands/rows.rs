@@ -4,13 +4,13 @@ use super::{algebra, members, random};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, integer, key, pattern, string, token};
 use crate::command::key_specs::{
-    DELETE, INSERT, LOOK, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
+    CHECK, DELETE, INSERT, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
 };
 use crate::command::popping::{has_no_count, is_any};
 use crate::command::row::{Group, Handler, Row};
 use crate::fields::commands::{length, plan_all};
 use crate::set::SetType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -38,7 +38,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("2.4.0", "Accepts multiple `member` arguments.")])
         .arguments(&[key(0), string("member").multiple()])
         .plan(plan_all::<SetType>)
-        .series(series!(is_any, members::sadd_series)),
+        .coalescing(coalescing!(is_any, members::sadd_coalesced)),
     set("srem", -3, "1.0.0", write_handler!(members::srem))
         .summary(
             "Removes one or more members from a set. Deletes the set if the last member was \
@@ -54,7 +54,7 @@ pub const ROWS: &[Row] = &[
         .summary("Determines whether a member belongs to a set.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), string("member")])
         .plan(plan_all::<SetType>),
     set(
@@ -78,7 +78,7 @@ pub const ROWS: &[Row] = &[
     set("scard", 2, "1.0.0", read_handler!(length::<SetType>))
         .summary("Returns the number of members in a set.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     set("spop", -2, "1.0.0", write_handler!(random::spop))
         .summary(
@@ -92,7 +92,7 @@ pub const ROWS: &[Row] = &[
         .tips(&["nondeterministic_output"])
         .history(&[("3.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), integer("count").since("3.2.0").optional()])
-        .series(series!(has_no_count, random::spop_series)),
+        .coalescing(coalescing!(has_no_count, random::spop_coalesced)),
     set(
         "srandmember",
         -2,

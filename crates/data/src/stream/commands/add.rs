@@ -107,13 +107,13 @@ pub(super) fn plan(_: &[Bytes]) -> Option<Plan> {
     }]))
 }
 
-/// Whether an XADD may be part of a series.
+/// Whether an XADD may be coalesced.
 pub(super) fn makes_stream(arguments: &[Bytes]) -> bool {
     addition(arguments).is_ok_and(|new| !new.no_mkstream && new.producer.is_none())
 }
 
 /// Several [`xadd`] commands. Reads and writes the stream's head once.
-pub(super) async fn xadd_series(
+pub(super) async fn xadd_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {

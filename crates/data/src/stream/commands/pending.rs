@@ -200,7 +200,7 @@ pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
 }
 
 /// Several [`xack`] commands on one group.
-pub(super) async fn xack_series(
+pub(super) async fn xack_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {

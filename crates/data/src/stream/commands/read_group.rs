@@ -92,43 +92,46 @@ pub(super) async fn xreadgroup(
     Ok(Reply::Keyed(answer))
 }
 
-/// The greatest COUNT for an XREADGROUP to be part of a series.
-const SERIES_COUNT_MAX: usize = 64;
-/// A series ends once its replies have this many bytes.
-const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
+/// The greatest COUNT of an XREADGROUP that may be coalesced.
+const COALESCED_COUNT_MAX: usize = 64;
+/// No further XREADGROUP is coalesced once the replies have this many bytes.
+const COALESCED_REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// The arguments, key, group and consumer of an XREADGROUP that can be part of a series, because it
-/// reads new entries of one stream.
-fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, &Bytes)> {
+/// The arguments, key, group and consumer of an XREADGROUP that may be coalesced, because it reads new entries of one
+/// stream.
+fn coalescing_parts(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, &Bytes)> {
     let read = read_arguments(arguments, 0, true).ok()?;
     let (group, consumer) = read.group?;
     match (read.keys, read.ids) {
         ([key], [id]) => {
-            let is_plain = !read.no_ack && read.claim.is_none() && read.count <= SERIES_COUNT_MAX;
+            let is_plain =
+                !read.no_ack && read.claim.is_none() && read.count <= COALESCED_COUNT_MAX;
             (is_plain && id.as_ref() == b">").then_some((read, key, group, consumer))
         }
         _ => None,
     }
 }
 
-/// Whether an XREADGROUP may be part of a series.
+/// Whether an XREADGROUP may be coalesced.
 pub(super) fn reads_new_entries(arguments: &[Bytes]) -> bool {
-    of_series(arguments).is_some()
+    coalescing_parts(arguments).is_some()
 }
 
 /// Whether two XREADGROUP commands name the same group.
 pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
-    let group_of = |arguments| of_series(arguments).map(|(_, key, group, _)| (key, group));
+    let group_of = |arguments| coalescing_parts(arguments).map(|(_, key, group, _)| (key, group));
     group_of(one) == group_of(other)
 }
 
 /// Several [`xreadgroup`] commands on one group. Does not support groups with a policy, which hand
 /// out idle entries first.
-pub(super) async fn xreadgroup_series(
+pub(super) async fn xreadgroup_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
-    let first = commands.first().and_then(|arguments| of_series(arguments));
+    let first = commands
+        .first()
+        .and_then(|arguments| coalescing_parts(arguments));
     let (_, name, group, _) = first.ok_or(CommandError::Syntax)?;
     let key = context.find(name, ValueType::Stream).await?;
     let key = key.ok_or(CommandError::Syntax)?;
@@ -140,10 +143,10 @@ pub(super) async fn xreadgroup_series(
     let mut replies = Vec::with_capacity(commands.len());
     let mut bytes = 0;
     for arguments in commands {
-        if bytes >= SERIES_REPLY_BYTES_MAX {
+        if bytes >= COALESCED_REPLY_BYTES_MAX {
             break;
         }
-        let (read, _, _, consumer) = of_series(arguments).ok_or(CommandError::Syntax)?;
+        let (read, _, _, consumer) = coalescing_parts(arguments).ok_or(CommandError::Syntax)?;
         let entries = delivering.deliver(consumer, read.count).await?;
         let reply = match entries.is_empty() {
             true => Reply::NullArray,

@@ -5,10 +5,10 @@ use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, COUNT, block, integer, key, oneof, string, token, unix_time,
 };
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, UPDATE, after_word, at, streams};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, UPDATE, after_word, at, streams};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const EXCLUSIVE_RANGES: (&str, &str) = ("6.2.0", "Added exclusive ranges.");
 const REFERENCES_ADDED: (&str, &str) = (
@@ -83,11 +83,11 @@ pub const ROWS: &[Row] = &[
             block("data", &[string("field"), string("value")]).multiple(),
         ])
         .plan(add::plan)
-        .series(series!(add::makes_stream, add::xadd_series)),
+        .coalescing(coalescing!(add::makes_stream, add::xadd_coalesced)),
     stream("xlen", 2, "5.0.0", read_handler!(read::xlen))
         .summary("Return the number of messages in a stream.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     stream("xrange", -4, "5.0.0", read_handler!(read::xrange))
         .summary("Returns the messages from a stream within a range of IDs.")
@@ -203,10 +203,10 @@ pub const ROWS: &[Row] = &[
         ])
         .plan(read_group::plan)
         .waits(read_group::wait)
-        .series(series!(
+        .coalescing(coalescing!(
             read_group::reads_new_entries,
             read_group::have_one_group,
-            read_group::xreadgroup_series
+            read_group::xreadgroup_coalesced
         )),
     stream("xack", -4, "5.0.0", write_handler!(pending::xack))
         .summary(
@@ -218,10 +218,10 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .plan(pending::plan)
-        .series(series!(
+        .coalescing(coalescing!(
             is_any,
             pending::have_one_group,
-            pending::xack_series
+            pending::xack_coalesced
         ))
         .arguments(&[key(0), GROUP, string("id").multiple()]),
     stream("xackdel", -6, "8.2.0", write_handler!(delete::xackdel))
@@ -256,7 +256,7 @@ pub const ROWS: &[Row] = &[
             "Returns the information and entries from a stream consumer group's pending entries \
              list.",
         )
-        .complexity("O(C + M) with C consumers and M entries looked at")
+        .complexity("O(C + M) with C consumers and M entries examined")
         .keys(&[at(1, READ)])
         .tips(&["nondeterministic_output"])
         .history(&[(
@@ -311,7 +311,7 @@ pub const ROWS: &[Row] = &[
             "Changes, or acquires, ownership of messages in a consumer group, as if the messages \
              were delivered to as consumer group member.",
         )
-        .complexity("O(M) with M entries looked at, ten times COUNT at most")
+        .complexity("O(M) with M entries examined, ten times COUNT at most")
         .flags(Flags::FAST)
         .flags(Flags::CONTENDS)
         .keys(&[at(1, DELETE)])
@@ -423,16 +423,11 @@ const XGROUP: &[Row] = &[
     .complexity("O(M) with M pending entries of the consumer")
     .keys(&[at(2, DELETE)])
     .arguments(&[key(0), GROUP, CONSUMER]),
-    stream(
-        "xgroup|destroy",
-        4,
-        "5.0.0",
-        write_handler!(group::destroy),
-    )
-    .summary("Destroys a consumer group.")
-    .complexity("O(M) with M pending entries of the group")
-    .keys(&[at(2, DELETE)])
-    .arguments(&[key(0), GROUP]),
+    stream("xgroup|destroy", 4, "5.0.0", write_handler!(group::destroy))
+        .summary("Destroys a consumer group.")
+        .complexity("O(M) with M pending entries of the group")
+        .keys(&[at(2, DELETE)])
+        .arguments(&[key(0), GROUP]),
     Row::help(
         "xgroup|help",
         "5.0.0",
@@ -460,8 +455,8 @@ const XGROUP: &[Row] = &[
         write_handler!(group::set_policy),
     )
     .summary(
-        "Has a consumer group hand messages out again that are pending for too long, and move those \
-         that were delivered too often to another stream. Without options it does so no more.",
+        "Makes a consumer group redeliver entries that are pending for too long, and move entries \
+         delivered too often to another stream. Without options, removes the policy.",
     )
     .complexity("O(M) with M pending entries of the group")
     .flags(Flags::DENYOOM)

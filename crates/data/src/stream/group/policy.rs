@@ -43,7 +43,7 @@ pub(crate) struct IdleEntry {
 
 /// When entries of a stream should be handed out again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IdleOutlook {
+pub struct IdleWork {
     /// Some can be now.
     pub is_due: bool,
     /// When the next of the others can be.
@@ -52,25 +52,25 @@ pub struct IdleOutlook {
 
 impl Stream<'_, '_> {
     /// When entries of any group of the stream should be handed out again.
-    pub async fn idle_outlook(&self) -> Result<IdleOutlook, StoreError> {
-        let mut outlook = IdleOutlook::default();
+    pub async fn idle_work(&self) -> Result<IdleWork, StoreError> {
+        let mut work = IdleWork::default();
         let view = self.context.relaxed_view();
         for group in Stream::open(&view, self.key).groups().await? {
             let group = Group::open(self.context, self.key, group);
             let Some(policy) = &group.row.policy else {
                 // Clients that wait with CLAIM have set the timer. They know whether an entry has
                 // been idle for long enough, and set the next timer.
-                outlook.is_due |= group.row.is_by_delivery;
+                work.is_due |= group.row.is_by_delivery;
                 continue;
             };
             let until_ms = group.idle_until_ms(policy.min_idle_ms);
             let due = group.idle_rows(i64::MIN, until_ms, 1, None).await?;
-            outlook.is_due |= !due.is_empty();
+            work.is_due |= !due.is_empty();
             if let Some(at_ms) = group.next_due_ms(policy.min_idle_ms, until_ms).await? {
-                outlook.next_ms = Some(outlook.next_ms.map_or(at_ms, |next| next.min(at_ms)));
+                work.next_ms = Some(work.next_ms.map_or(at_ms, |next| next.min(at_ms)));
             }
         }
-        Ok(outlook)
+        Ok(work)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::command::grammar::{
     Argument, block, double, integer, key, oneof, string, token, unix_time,
 };
 use crate::command::key_specs::{
-    CREATE, DELETE, DELETE_OR_LESS, INSERT, LOOK, OVERWRITE, READ, READ_INSERT, READ_UPDATE,
+    CHECK, CREATE, DELETE, DELETE_OR_LESS, INSERT, OVERWRITE, READ, READ_INSERT, READ_UPDATE,
     READ_UPDATE_OR_LESS, READ_WRITE, TAKE, UPDATE, at, counted_pairs_at, every_second, up_to,
 };
 use crate::command::row::{Group, Handler, Row};
@@ -343,7 +343,7 @@ pub const ROWS: &[Row] = &[
     on_strings("strlen", 2, "2.2.0", read_handler!(get::strlen))
         .summary("Returns the length of a string value.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     on_strings("substr", 4, "1.0.0", read_handler!(get::getrange))
         .summary("Returns a substring from a string value.")
@@ -353,7 +353,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0), integer("start"), integer("end")]),
 ];
 
-const BYTES_LOOKED_AT: &str = "O(M) with M bytes stored within the range";
+const BYTES_IN_RANGE: &str = "O(M) with M bytes stored within the range";
 const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "Added the `BYTE|BIT` option.")];
 const UNIT: Argument = oneof("unit", &[token("BYTE"), token("BIT")])
     .since("7.0.0")
@@ -367,7 +367,7 @@ const fn on_bits(name: &'static str, arity: i32, since: &'static str, handler: H
 pub const BITMAP_ROWS: &[Row] = &[
     on_bits("bitcount", -2, "2.6.0", read_handler!(bitmaps::bitcount))
         .summary("Counts the number of set bits (population counting) in a string.")
-        .complexity(BYTES_LOOKED_AT)
+        .complexity(BYTES_IN_RANGE)
         .keys(&[at(1, READ)])
         .history(UNIT_HISTORY)
         .arguments(&[
@@ -454,7 +454,7 @@ pub const BITMAP_ROWS: &[Row] = &[
         ]),
     on_bits("bitpos", -3, "2.8.7", read_handler!(bitmaps::bitpos))
         .summary("Finds the first set (1) or clear (0) bit in a string.")
-        .complexity(BYTES_LOOKED_AT)
+        .complexity(BYTES_IN_RANGE)
         .keys(&[at(1, READ)])
         .history(UNIT_HISTORY)
         .arguments(&[

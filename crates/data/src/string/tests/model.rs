@@ -1,8 +1,8 @@
-//! Random operations against a model, across the limits of a body and of pieces.
+//! Random operations against a model, across the limits of an inline value and of pieces.
 
 use bytes::Bytes;
 
-use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::keyspace::kind::INLINE_BYTES_MAX;
 use crate::string::{PIECE, StringValue, StringValueMut, set};
 use crate::testing::environment;
 use crate::unit::Unit;
@@ -26,11 +26,11 @@ fn random_bytes(random: &dyn Random, length: u64) -> Bytes {
     (0..length).map(|_| random.next_u64() as u8).collect()
 }
 
-/// A length or offset: mostly small, sometimes near the limit of a body or of a piece.
+/// A length or offset: mostly small, sometimes near the limit of an inline value or of a piece.
 fn random_length(random: &dyn Random) -> u64 {
     match random.below(10) {
         0..6 => random.below(200),
-        6..8 => BODY_BYTES_MAX as u64 - 3 + random.below(7),
+        6..8 => INLINE_BYTES_MAX as u64 - 3 + random.below(7),
         _ => random.below(3) * PIECE + random.below(7),
     }
 }

@@ -3,7 +3,7 @@
 use super::{options, read, schedules, steering, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, after_word, at};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, TAKE, UPDATE, after_word, at};
 use crate::command::row::{Group, Handler, Row};
 use crate::taskqueue::dumping;
 use crate::{read_handler, write_handler};
@@ -94,7 +94,7 @@ const fn task(name: &'static str, arity: i32, handler: Handler) -> Row {
 pub const ROWS: &[Row] = &[
     task("task.add", -4, write_handler!(write::add))
         .summary(
-            "Adds a task with a priority and what it needs to a task queue. Creates the key if it \
+            "Adds a task with a priority and resource needs to a task queue. Creates the key if it \
              doesn't exist.",
         )
         .complexity(ONE_TASK)
@@ -116,8 +116,8 @@ pub const ROWS: &[Row] = &[
         ]),
     task("task.schedule", -8, write_handler!(schedules::schedule))
         .summary(
-            "Sets a schedule, which adds a task to a task queue again and again, by a cron expression \
-             or after the same time. Creates the key if it doesn't exist.",
+            "Sets a schedule, which adds a task to a task queue repeatedly, by a cron expression \
+             or at an interval. Creates the key if it doesn't exist.",
         )
         .complexity(ONE_TASK)
         .flags(Flags::DENYOOM.and(Flags::FAST))
@@ -137,20 +137,20 @@ pub const ROWS: &[Row] = &[
             GROUP,
         ]),
     task("task.unschedule", -3, write_handler!(schedules::unschedule))
-        .summary("Removes schedules of a task queue. Deletes the key if it has nothing else.")
+        .summary("Removes schedules of a task queue. Deletes the key if it holds nothing else.")
         .complexity("O(log N) for each schedule")
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), string("name").multiple()]),
     task("task.schedules", -2, read_handler!(schedules::list))
-        .summary("Returns some schedules of a task queue, and the cursor to go on from.")
+        .summary("Returns some schedules of a task queue, and the cursor to continue from.")
         .complexity("O(log N + M), M being the schedules returned")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), CURSOR, COUNT]),
     task("task.take", -2, write_handler!(write::take))
         .summary(
-            "Takes the first tasks in order that fit what the consumer has, for good or with a \
-             lease. Blocks until there is one, if asked to.",
+            "Takes the first tasks whose needs fit the consumer's resources, for good or with a \
+             lease. Optionally blocks until there is one.",
         )
         .complexity(
             "O(log N) for each task, unless what single tasks need is hidden by others' needs \
@@ -169,8 +169,8 @@ pub const ROWS: &[Row] = &[
         .waits(write::wait_for_task),
     task("task.ack", -3, write_handler!(write::ack))
         .summary(
-            "Ends leased tasks that are done, and keeps the result of one for a time. Deletes the task \
-             queue if the last task was, and nothing is kept.",
+            "Removes leased tasks that are done, and optionally keeps the result of one for a \
+             time. Deletes the task queue if no task is left and nothing is kept.",
         )
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
@@ -178,7 +178,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .arguments(&[key(0), ID.multiple(), RESULT, TOKEN]),
     task("task.nack", -3, write_handler!(write::nack))
-        .summary("Gives a leased task back, at once or after a delay.")
+        .summary("Returns a leased task to its queue, at once or after a delay.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .flags(Flags::CONTENDS)
@@ -191,49 +191,49 @@ pub const ROWS: &[Row] = &[
             TOKEN,
         ]),
     task("task.extend", -4, write_handler!(write::extend))
-        .summary("Lets the lease of a task end so long from now.")
+        .summary("Sets the remaining time of a task's lease.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, MILLISECONDS, TOKEN]),
     task("task.mextend", -4, write_handler!(write::extend_many))
-        .summary("Lets the leases of tasks end so long from now.")
+        .summary("Sets the remaining time of the leases of one or more tasks.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), MILLISECONDS, ID.multiple(), TOKEN]),
     task("task.progress", -4, write_handler!(write::progress))
-        .summary("Notes how far the consumer of a leased task has come.")
+        .summary("Records the progress of a leased task.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, string("value"), TOKEN]),
     task("task.cancel", -3, write_handler!(steering::cancel))
-        .summary("Removes tasks, whatever their state.")
+        .summary("Removes one or more tasks in any state.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), ID.multiple()]),
     task("task.revive", -3, write_handler!(steering::revive))
         .summary(
-            "Makes dead tasks ready again: those of some ids, or those that have been dead longest, \
-             a thousand at most. Makes tasks of some ids ready that wait for others.",
+            "Makes dead tasks ready again: those with the given ids, or with ALL up to a thousand, \
+             longest dead first. By id, also makes waiting tasks ready.",
         )
         .complexity(EACH_TASK)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), oneof("tasks", &[token("ALL"), ID.multiple()])]),
     task("task.purge", -3, write_handler!(steering::purge))
         .summary(
-            "Removes tasks of a state, a thousand at most, and returns the cursor to go on from and \
-             how many there were. Deletes the task queue if the last task was.",
+            "Removes up to a thousand tasks in a state, and returns the cursor to continue from \
+             and the number removed. Deletes the task queue if the last task was removed.",
         )
-        .complexity("O(log N + M), M being the tasks looked at")
+        .complexity("O(log N + M), M being the tasks examined")
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), STATE, CURSOR]),
     task("task.move", -4, write_handler!(steering::move_tasks))
         .summary(
-            "Moves tasks that are not leased to another task queue, with their states. Deletes the \
-             task queue if the last task was moved.",
+            "Moves tasks that are not leased to another task queue, where they keep their states. \
+             Deletes the task queue if the last task was moved.",
         )
         .complexity(EACH_TASK)
         .flags(Flags::DENYOOM)
@@ -245,8 +245,8 @@ pub const ROWS: &[Row] = &[
         ]),
     task("task.pause", -2, write_handler!(steering::pause))
         .summary(
-            "Lets consumers get nothing from a task queue, and creates the key if it doesn't exist; or \
-             lets a schedule add nothing.",
+            "Stops a task queue from handing out tasks, or a schedule from adding them. Creates \
+             the task queue if it doesn't exist.",
         )
         .complexity(ONE_TASK)
         // Not DENYOOM: a full disk is a reason to pause, and a pause is one small row.
@@ -254,78 +254,82 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .arguments(&[key(0), SCHEDULE]),
     task("task.resume", -2, write_handler!(steering::resume))
-        .summary("Ends the pause of a task queue or a schedule. Deletes the key if it has nothing.")
+        .summary("Resumes a paused task queue or schedule. Deletes the key if it holds nothing.")
         .complexity("O(log N) and the takes of clients that wait")
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), SCHEDULE]),
     task("task.setoptions", -4, write_handler!(options::set))
         .summary(
-            "Sets options of a task queue, which hold for what is added, taken or given back from \
-             then on. Creates the key if it doesn't exist.",
+            "Sets options of a task queue. They apply to tasks added, taken or returned from then \
+             on. Creates the key if it doesn't exist.",
         )
         .complexity(ONE_TASK)
         .flags(Flags::DENYOOM.and(Flags::FAST))
         .keys(&[at(1, INSERT), after_word("DEADLETTER", 2, INSERT)])
         .arguments(&[key(0), OPTION.multiple()]),
     task("task.getoptions", 2, read_handler!(options::get))
-        .summary("Returns the options of a task queue, in the words of TASK.SETOPTIONS.")
+        .summary("Returns the options of a task queue, as TASK.SETOPTIONS takes them.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     task("task.get", 3, read_handler!(read::get))
-        .summary("Returns what is known of a task.")
+        .summary("Returns information about a task.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), ID]),
     task("task.result", -3, read_handler!(read::result))
-        .summary("Returns the result of a task that was acknowledged. Waits for it, if asked to.")
+        .summary(
+            "Returns the result of an acknowledged task. Optionally blocks until there is one.",
+        )
         .complexity(ONE_TASK)
         .flags(Flags::BLOCKING)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), ID, MILLISECONDS.token("BLOCK").optional()])
         .waits(read::wait_for_result),
     task("task.list", -3, read_handler!(read::list))
-        .summary("Returns some tasks of a state without payloads, and the cursor to go on from.")
-        .complexity("O(log N + M), M being the tasks looked at")
+        .summary(
+            "Returns some tasks in a state, without payloads, and the cursor to continue from.",
+        )
+        .complexity("O(log N + M), M being the tasks examined")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), STATE, CURSOR, COUNT]),
     task("task.peek", -2, read_handler!(read::peek))
-        .summary("Returns the tasks that would be taken.")
+        .summary("Returns the tasks that TASK.TAKE would take, without taking them.")
         .complexity("As TASK.TAKE")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), COUNT, AMOUNTS.token("HAVING")]),
     task("task.len", -2, read_handler!(read::len))
-        .summary("Returns the number of tasks in a task queue, of all or of a state.")
+        .summary("Returns the number of tasks in a task queue, in all states or in one.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), STATE.optional()]),
     task("task.dead", -2, read_handler!(read::dead))
         .summary(
-            "Returns tasks that have been tried as often as they may be, with the reason of the \
-             last TASK.NACK.",
+            "Returns dead tasks, which have used up their tries, with the reason given by the last \
+             TASK.NACK.",
         )
         .complexity("O(log N + M), M being the tasks returned")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), COUNT]),
     task("task.info", 2, read_handler!(read::info))
-        .summary("Returns counters of a task queue and what it knows of resources.")
+        .summary("Returns information about a task queue.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     task("task.scandump", -3, read_handler!(dumping::scan_dump))
         .summary(
-            "Returns some tasks, whatever their state, in the form of DUMP, and the cursor to go on \
+            "Returns some tasks in any state in the format of DUMP, and the cursor to continue \
              from.",
         )
         .complexity(EACH_TASK)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), string("cursor"), COUNT]),
     task("task.loadchunk", 3, write_handler!(dumping::load_chunk))
-        .summary("Adds what TASK.SCANDUMP returned. Creates the key if it doesn't exist.")
+        .summary("Adds tasks that TASK.SCANDUMP returned. Creates the key if it doesn't exist.")
         .complexity(EACH_TASK)
         .flags(Flags::DENYOOM)
         .keys(&[at(1, INSERT)])

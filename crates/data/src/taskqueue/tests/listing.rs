@@ -2,7 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
-use quoin_base::limits::{TASK_LIST_LOOKS_MAX, TASK_REASON_BYTES_MAX};
+use quoin_base::limits::{TASK_LIST_CHECKED_MAX, TASK_REASON_BYTES_MAX};
 use quoin_engine::testing::START_MS;
 
 #[test]
@@ -99,7 +99,7 @@ fn tasks_that_stay_are_listed_once_while_others_come_and_go() {
 #[test]
 fn a_list_of_leased_tasks_passes_over_delayed_ones_in_bounded_steps() {
     on_both_stores(|bench| {
-        for _ in 0..TASK_LIST_LOOKS_MAX + 50 {
+        for _ in 0..TASK_LIST_CHECKED_MAX + 50 {
             bench.run("TASK.ADD q 1 x DELAY 1000");
         }
         bench.run("TASK.ADD q 1 x ID leased");

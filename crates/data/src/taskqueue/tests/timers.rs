@@ -110,8 +110,8 @@ fn a_pass_leaves_queues_alone_that_it_has_not_locked() {
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     let locked = [(0, Bytes::from("delayed1"))].into();
-    let looked_at = bench.block_on(timers::run_due(&context, Timers::Queues, 0, Some(&locked)));
-    assert_eq!(looked_at.unwrap(), 1);
+    let checked = bench.block_on(timers::run_due(&context, Timers::Queues, 0, Some(&locked)));
+    assert_eq!(checked.unwrap(), 1);
     bench.block_on(transaction.commit()).unwrap();
     assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(0));
     assert_eq!(bench.run("TASK.LEN delayed1 READY"), Reply::Integer(1));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::{argument, double, is_word, rest};
 use crate::command::plan::Plan;
-use crate::command::put_series::{Put, put_series};
+use crate::command::put_coalesced::{Put, put_coalesced};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::Prefetch;
@@ -33,7 +33,7 @@ pub(super) async fn zadd(
 }
 
 /// Several ZADD commands on one sorted set.
-pub(super) async fn zadd_series(
+pub(super) async fn zadd_coalesced(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
@@ -41,7 +41,7 @@ pub(super) async fn zadd_series(
         let addition = Addition::parse(arguments, AddOptions::default())?;
         add_to(context, name, found, &addition).await
     };
-    put_series(context, commands, ValueType::SortedSet, put).await
+    put_coalesced(context, commands, ValueType::SortedSet, put).await
 }
 
 /// `ZINCRBY key increment member` → score.

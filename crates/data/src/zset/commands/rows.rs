@@ -6,16 +6,16 @@ use crate::command::grammar::{
     Argument, COUNT, LIMIT, block, double, integer, key, oneof, pattern, string, token,
 };
 use crate::command::key_specs::{
-    DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at, up_to,
+    CHECK, DELETE, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at, up_to,
 };
 use crate::command::popping::{
     FIRST, LAST, blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
-    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_numbered, pop_series,
-    wait_to_multi_pop, wait_to_pop,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_coalesced,
+    pop_numbered, wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::zset::SortedSetType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -30,7 +30,7 @@ const FROM_OFFSET: &str = "O(S + M) with S the offset and M members returned";
 const UNION: &str = "O(N log N) with N members in all sets together";
 const INTERSECTION: &str = "O(N * K) with N members in the smallest of K sets";
 const DIFFERENCE: &str = "O(N * K) with N members in the first of K sets";
-const KEYS_AND_MEMBERS: &str = "O(K + M) with K keys looked at and M members returned";
+const KEYS_AND_MEMBERS: &str = "O(K + M) with K keys checked and M members returned";
 
 const NUM_KEYS: Argument = integer("numkeys");
 const END: Argument = oneof("where", &[token("MIN"), token("MAX")]);
@@ -79,7 +79,7 @@ pub const ROWS: &[Row] = &[
             block("data", &[double("score"), string("member")]).multiple(),
         ])
         .plan(add::plan_add)
-        .series(series!(is_any, add::zadd_series)),
+        .coalescing(coalescing!(is_any, add::zadd_coalesced)),
     sorted_set("zincrby", 4, "1.2.0", write_handler!(add::zincrby))
         .summary("Increments the score of a member in a sorted set.")
         .complexity(ONE_MEMBER)
@@ -101,7 +101,7 @@ pub const ROWS: &[Row] = &[
     sorted_set("zcard", 2, "1.2.0", read_handler!(members::zcard))
         .summary("Returns the number of members in a sorted set.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     sorted_set("zscore", 3, "1.2.0", read_handler!(members::zscore))
         .summary("Returns the score of a member in a sorted set.")
@@ -260,9 +260,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSetType, FIRST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<SortedSetType, FIRST>
+        pop_coalesced::<SortedSetType, FIRST>
     )),
     sorted_set(
         "zpopmax",
@@ -280,9 +280,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSetType, LAST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<SortedSetType, LAST>
+        pop_coalesced::<SortedSetType, LAST>
     )),
     sorted_set(
         "zmpop",
@@ -442,7 +442,7 @@ pub const ROWS: &[Row] = &[
              Blocks until a member is available otherwise. Deletes the sorted set if the last \
              element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING.and(Flags::FAST))
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
@@ -461,7 +461,7 @@ pub const ROWS: &[Row] = &[
              Blocks until a member available otherwise.  Deletes the sorted set if the last \
              element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING.and(Flags::FAST))
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])

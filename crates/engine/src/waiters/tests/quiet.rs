@@ -1,4 +1,4 @@
-//! Keys that need not be read, because they were empty and nothing has been heard of them since.
+//! Keys that need not be read, because they were empty and nothing was reported about them since.
 
 mod filling;
 
@@ -69,13 +69,13 @@ fn make_quiet(bench: &Bench, keys: &str) {
     assert!(bench.executor.waiters().cancel(&waiting.waiter));
 }
 
-/// A server without a relay that listens to the others.
-fn listening(bench: &Bench) -> Waiters {
+/// A server that follows the log, without a relay.
+fn following(bench: &Bench) -> Waiters {
     let waiters = Waiters::new(true);
     let transaction = bench.store.begin_read().unwrap();
     let environment = bench.executor.environment();
     let reader = bench.block_on(LogReader::start(&*transaction, environment));
-    waiters.begin_hearing(&reader.unwrap());
+    waiters.begin_following(&reader.unwrap());
     waiters
 }
 
@@ -121,7 +121,7 @@ fn one_that_waits_for_thousands_of_keys_makes_each_wake_it_cheaply() {
     let other = bench.another_server();
     let keys: Vec<String> = (0..THOUSANDS).map(|number| format!("k{number}")).collect();
     let waiting = bench.wait(&format!("BLPOP {} 0", keys.join(" ")));
-    // When the server begins to listen to others, each key wakes the client.
+    // When the server begins to follow the log, each key wakes the client.
     until_quiet(&bench, &waiting);
     let last = format!("k{}", THOUSANDS - 1);
     let pushed = planned(&format!("RPUSH {last} 1"));
@@ -147,7 +147,7 @@ fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
     let bench = Bench::cluster_like();
     let other = bench.another_server();
     make_quiet(&bench, "a b c");
-    // This server may not have heard of these yet.
+    // This server may not have read of these yet.
     let pushed = ["RPUSH b 1", "RPUSH c 2"].map(planned);
     bench.block_on(other.submit(pushed.into())).unwrap();
     bench.run("RPUSH d 3");
@@ -191,7 +191,7 @@ fn a_key_that_became_of_another_type_while_a_client_waits_is_not_passed_over() {
 }
 
 #[test]
-fn a_key_filled_while_its_client_was_parked_is_looked_at_again() {
+fn a_key_filled_while_its_client_was_parked_is_checked_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     let list = super::list_key();
@@ -210,14 +210,14 @@ fn a_key_filled_while_its_client_was_parked_is_looked_at_again() {
 }
 
 #[test]
-fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
+fn a_key_that_was_forgotten_while_its_client_checked_is_checked_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     waiters.expect(&waiter);
     let began = waiters.fills();
     // Twice, because a client came between the first two calls.
-    waiters.keep_hearing();
-    waiters.keep_hearing();
+    waiters.keep_following();
+    waiters.keep_following();
     assert!(!waiters.queues().quiet.is_any_known());
     waiters.park(&waiter, 1);
     waiters.settle(&waiter, began);
@@ -225,9 +225,9 @@ fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
 }
 
 #[test]
-fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
+fn a_key_that_may_have_been_filled_during_a_check_is_not_quiet() {
     let bench = Bench::cluster_like();
-    let waiters = listening(&bench);
+    let waiters = following(&bench);
     let list = super::list_key();
     let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
     waiters.expect(&waiter);
@@ -253,7 +253,7 @@ fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
 #[test]
 fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
     let bench = Bench::cluster_like();
-    let waiters = listening(&bench);
+    let waiters = following(&bench);
     let began = waiters.fills();
     // Another server may have reported the key before a client came.
     let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
@@ -263,7 +263,7 @@ fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
 }
 
 #[test]
-fn a_quiet_key_of_a_database_that_the_same_pipeline_exchanges_is_looked_at() {
+fn a_quiet_key_of_a_database_that_the_same_pipeline_exchanges_is_checked() {
     let bench = Bench::cluster_like();
     bench.run_in(1, &words_of("RPUSH a 1"));
     bench.run_in(1, &words_of("RPUSH b 2"));
@@ -302,35 +302,35 @@ fn what_other_servers_tell_of_a_key_ends_its_quiet_and_wakes_its_clients() {
         (changed(Change::AllKeys), false),
         (anything, true),
     ] {
-        let waiters = listening(&bench);
+        let waiters = following(&bench);
         let (call, _outcome) = waiting_call("BLPOP list 0");
         let waiter = call.waiter.unwrap();
         waiters.expect(&waiter);
         waiters.park(&waiter, 1);
         waiters.settle(&waiter, waiters.fills());
         assert_eq!(waiters.quiet_keys(&waiter).len(), 1);
-        let reader = waiters.heard().unwrap();
-        waiters.hear(&news, &reader);
+        let reader = waiters.log_reader().unwrap();
+        waiters.process_news(&news, &reader);
         assert_eq!(waiters.quiet_keys(&waiter).is_empty(), concerns, "{news:?}");
         assert_eq!(waiters.take_scheduled(1).len(), usize::from(concerns));
     }
 }
 
 #[test]
-fn a_server_listens_while_clients_come_and_go() {
+fn a_server_follows_the_log_while_clients_come_and_go() {
     let bench = Bench::cluster_like();
-    let waiters = listening(&bench);
+    let waiters = following(&bench);
     for _ in 0..3 {
         let (waiter, _outcome) = super::slow_blpop();
         waiters.park(&waiter, 1);
         waiters.settle(&waiter, 0);
-        assert!(waiters.keep_hearing());
+        assert!(waiters.keep_following());
         waiters.cancel(&waiter);
     }
     // Clients often come back.
-    assert!(waiters.keep_hearing());
-    assert!(!waiters.keep_hearing());
-    assert!(waiters.heard().is_none());
+    assert!(waiters.keep_following());
+    assert!(!waiters.keep_following());
+    assert!(waiters.log_reader().is_none());
 }
 
 /// Waits for some keys repeatedly, until it receives the word to end. Returns what it got.

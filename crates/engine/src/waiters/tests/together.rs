@@ -171,7 +171,7 @@ fn one_that_takes_gets_one_beside_those_that_read() {
 }
 
 #[test]
-fn one_that_takes_in_vain_ends_the_look_for_those_that_take_only() {
+fn one_that_takes_in_vain_ends_the_check_for_those_that_take_only() {
     on_both(|bench| {
         let mut in_vain = bench.wait_with(with_row("BLPOP list 0", |row| Row {
             handler: write_handler!(find_nothing),

@@ -41,7 +41,7 @@ impl KeyCheck for Counters {
         "counters"
     }
 
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for some in page.keys.chunks(KEYS_AT_ONCE) {
                 let counts = some.iter().map(|key| count_at_one_moment(target, key));

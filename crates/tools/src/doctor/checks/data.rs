@@ -42,9 +42,9 @@ pub(super) async fn check(
         count += page.ids.len() as u64;
         unreadable += page.unreadable;
         begin = page.next;
-        let looked_for = unnamed(target, page.ids).await?;
-        all_names_are_known &= looked_for.all_names_are_known;
-        for id in looked_for.ids {
+        let found = unnamed(target, page.ids).await?;
+        all_names_are_known &= found.all_names_are_known;
+        for id in found.ids {
             if suspects.len() <= SUSPECTS_MAX {
                 suspects.insert(id);
             }
@@ -232,8 +232,8 @@ async fn confirm(
     let mut lost = BTreeSet::new();
     let all: Vec<Id> = suspects.into_iter().collect();
     for some in all.chunks(READS_AT_ONCE) {
-        let looks = some.iter().map(|id| is_there(target, transaction, *id));
-        let found = try_join_all(looks).await?;
+        let checks = some.iter().map(|id| is_there(target, transaction, *id));
+        let found = try_join_all(checks).await?;
         let there = some.iter().zip(found).filter(|(_, is_there)| *is_there);
         lost.extend(there.map(|(id, _)| *id));
     }

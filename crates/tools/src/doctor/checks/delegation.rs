@@ -48,7 +48,7 @@ pub(super) async fn check(
         (Rows::Grants, layout.all_grants()),
         (Rows::Pieces, layout.all_grant_pieces()),
     ] {
-        look_at(target, rows, range, &mut found).await?;
+        check_rows(target, rows, range, &mut found).await?;
     }
     let mut outcome = Outcome::new(format!(
         "{} to pop for a server, {} of what was popped",
@@ -111,7 +111,7 @@ pub(super) async fn check(
     Ok(outcome.line(name))
 }
 
-async fn look_at(
+async fn check_rows(
     target: &DoctorTarget<'_>,
     kind: Rows,
     range: KeyRange,
@@ -125,10 +125,10 @@ async fn look_at(
                 let isolation = Isolation::Snapshot;
                 let limit = READS_AT_ONCE;
                 let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
-                let looks = page
+                let checks = page
                     .iter()
                     .map(|row| is_whole(target, transaction, kind, row));
-                let is_whole = try_join_all(looks).await?;
+                let is_whole = try_join_all(checks).await?;
                 Ok((page, is_whole))
             })
             .await?;

@@ -42,12 +42,12 @@ impl KeyCheck for Indexes {
         "indexes"
     }
 
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for key in &page.keys {
                 for section in key.meta.value_type.kind().sections {
                     if let Some(check) = &section.check {
-                        self.look_at(target, key, section.section, check).await?;
+                        self.check_key(target, key, section.section, check).await?;
                     }
                 }
             }
@@ -68,7 +68,7 @@ impl KeyCheck for Indexes {
 }
 
 impl Indexes {
-    async fn look_at(
+    async fn check_key(
         &mut self,
         target: &DoctorTarget<'_>,
         key: &FoundKey,
@@ -185,7 +185,7 @@ impl KeyCheck for MetaCopies {
         "copies"
     }
 
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for some in page.keys.chunks(READS_AT_ONCE) {
                 let found = target

@@ -33,7 +33,7 @@ impl KeyCheck for Keys {
         "keys"
     }
 
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for row in &page.unreadable {
                 self.unreadable.add(|| shown(row));
@@ -43,10 +43,10 @@ impl KeyCheck for Keys {
             }
             for key in &page.keys {
                 self.count += 1;
-                self.look_at(target, key).await?;
+                self.check_key(target, key).await?;
             }
             for some in page.keys.chunks(READS_AT_ONCE) {
-                self.look_at_expiry(target, some).await?;
+                self.check_expiry(target, some).await?;
             }
             Ok(())
         })
@@ -147,7 +147,7 @@ impl Keys {
         Ok(())
     }
 
-    async fn look_at(
+    async fn check_key(
         &mut self,
         target: &DoctorTarget<'_>,
         key: &FoundKey,
@@ -163,13 +163,13 @@ impl Keys {
             None => self
                 .unreadable
                 .add(|| target.name(key.namespace, &key.name, Some(&key.meta))),
-            Some(0) => self.look_at_empty(target, key).await?,
+            Some(0) => self.check_empty(target, key).await?,
             Some(_) => {}
         }
         Ok(())
     }
 
-    async fn look_at_empty(
+    async fn check_empty(
         &mut self,
         target: &DoctorTarget<'_>,
         key: &FoundKey,
@@ -197,7 +197,7 @@ impl Keys {
     }
 
     /// Checks whether the index has the keys that expire, both at one moment.
-    async fn look_at_expiry(
+    async fn check_expiry(
         &mut self,
         target: &DoctorTarget<'_>,
         keys: &[FoundKey],

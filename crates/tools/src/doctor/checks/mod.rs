@@ -102,7 +102,7 @@ pub(super) async fn scan_keys(
             })
             .await?;
         for check in &mut *checks {
-            check.look(target, &page).await?;
+            check.check(target, &page).await?;
         }
         count += page.keys.len() as u64;
         target.progress.count("keys checked", count);

@@ -88,7 +88,7 @@ impl KeyCheck for Overdue {
         self.words.name
     }
 
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn check<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             self.is_offline = target.is_offline;
             for key in &page.keys {
@@ -98,7 +98,7 @@ impl KeyCheck for Overdue {
                 let deadlines = meta.value_type.kind().deadlines;
                 if is_meant && !deadlines.is_empty() {
                     self.keys += 1;
-                    self.look_at(target, key, deadlines).await?;
+                    self.check_key(target, key, deadlines).await?;
                 }
             }
             Ok(())
@@ -134,7 +134,7 @@ impl KeyCheck for Overdue {
 }
 
 impl Overdue {
-    async fn look_at(
+    async fn check_key(
         &mut self,
         target: &DoctorTarget<'_>,
         key: &FoundKey,

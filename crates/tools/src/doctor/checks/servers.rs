@@ -20,12 +20,12 @@ pub(super) async fn check(
     }
     tokio::time::sleep(target.message_grace.min(SERVER_DEAD_AFTER)).await;
     let rows = read(target).await?;
-    let mut living = Vec::new();
+    let mut live = Vec::new();
     let mut dead = Finding::default();
     for server in &rows.servers {
         let (instance, row) = server;
         if !first.servers.contains(server) {
-            living.push(describe(row));
+            live.push(describe(row));
             continue;
         }
         dead.add(|| describe(row));
@@ -39,12 +39,12 @@ pub(super) async fn check(
             dead.count_repaired();
         }
     }
-    let mut outcome = Outcome::new(match living.as_slice() {
-        [] => "none lives".to_owned(),
-        living => format!(
+    let mut outcome = Outcome::new(match live.as_slice() {
+        [] => "none is alive".to_owned(),
+        live => format!(
             "{}: {}",
-            counted(living.len() as u64, "lives", "live"),
-            living.join(", ")
+            counted(live.len() as u64, "is alive", "are alive"),
+            live.join(", ")
         ),
     });
     if !rows.choices.is_empty() {

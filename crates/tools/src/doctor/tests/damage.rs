@@ -68,12 +68,12 @@ pub(super) fn assert_repaired(
         fill(bench);
         reap(bench);
         damage(bench, &Layout::new("test"));
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, check);
         assert_eq!(found.level, level, "{found}");
         assert!(found.text.contains(words), "{found}");
         // A check without repair changes nothing.
-        assert_eq!(lines(bench, LOOK)[2..], told[2..]);
+        assert_eq!(lines(bench, CHECK)[2..], told[2..]);
         let told = lines(bench, REPAIR);
         let found = line(&told, check);
         assert_eq!(found.level, Level::Ok, "{found}");
@@ -93,7 +93,7 @@ pub(super) fn assert_told(
         fill(bench);
         reap(bench);
         damage(bench, &Layout::new("test"));
-        for options in [LOOK, REPAIR, LOOK] {
+        for options in [CHECK, REPAIR, CHECK] {
             let told = lines(bench, options);
             let found = line(&told, check);
             assert_eq!(found.level, level, "{found}");
@@ -159,7 +159,7 @@ fn data_that_is_in_the_trash_is_no_finding() {
     bench.run("RPUSH list a b c");
     bench.run("DEL list");
     assert_healthy(&bench);
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     assert!(line(&told, "data").text.contains("1 value"), "{told:?}");
     assert!(line(&told, "trash").text.contains("1 removed"), "{told:?}");
 }
@@ -204,12 +204,12 @@ fn expired_keys_that_nobody_removes_are_overdue_on_a_cluster() {
         bench.clock.advance_ms(50_000);
         assert_healthy(bench);
         bench.clock.advance_ms(50_000);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert!(line(&told, "expiry").text.contains("1 of them by now"));
         assert_eq!(line(&told, "expiry").level, Level::Warn);
         let offline = Options {
             is_offline: true,
-            ..LOOK
+            ..CHECK
         };
         assert_eq!(line(&lines(bench, offline), "expiry").level, Level::Ok);
         reap(bench);
@@ -280,7 +280,7 @@ fn a_namespace_that_no_database_shows() {
                     data: FOREIGN,
                     expire_at_ms: None,
                     long_name: None,
-                    body: None,
+                    inline: None,
                     rank_levels: 0,
                     fields_expire: false,
                     is_kept: false,
@@ -358,12 +358,12 @@ fn messages_that_nobody_has_cleared() {
         let values = [Bytes::from_static(b"a"), Bytes::from_static(b"b")];
         transaction.append(&layout.messages_prefix(), &values);
     });
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     let found = line(&told, "messages");
     assert_eq!(found.level, Level::Warn);
     assert!(found.text.contains("2 rows"), "{found}");
     assert_eq!(line(&lines(&bench, REPAIR), "messages").level, Level::Ok);
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     assert!(line(&told, "messages").text.starts_with("none"), "{told:?}");
 }
 
@@ -376,7 +376,7 @@ fn rows_of_operations_go_only_where_no_server_runs() {
             transaction.set(&layout.operation_key(instance, slot), b"x");
         }
     });
-    for options in [LOOK, REPAIR] {
+    for options in [CHECK, REPAIR] {
         let told = lines(&bench, options);
         let found = line(&told, "operations");
         assert_eq!(found.level, Level::Ok, "{found}");
@@ -388,7 +388,7 @@ fn rows_of_operations_go_only_where_no_server_runs() {
     };
     let told = lines(&bench, offline);
     assert!(line(&told, "operations").text.contains("removed"));
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     assert_eq!(line(&told, "operations").text, "none");
 }
 
@@ -423,14 +423,14 @@ fn empty_keys_of_a_cluster_are_told_and_swept() {
     bench.run("TASK.ADD queue 1 job NEEDS gb 1");
     bench.run("TASK.TAKE queue HAVING gb 1");
     bench.run("RPUSH full a");
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     let found = line(&told, "keys");
     assert_eq!(
         found.text,
         "1 key and 11 that are empty and wait for a push"
     );
     lines(&bench, REPAIR);
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     assert_eq!(line(&told, "keys").text, "1 key");
     assert_healthy(&bench);
     assert_eq!(bench.run("RPUSH list:3 b"), Reply::Integer(1));
@@ -471,22 +471,22 @@ fn an_older_or_unreadable_version_is_told() {
             change(bench, |transaction, layout| {
                 transaction.set(&layout.version_key(), &encode_counter(version));
             });
-            assert_eq!(lines(bench, LOOK)[0].level, level);
+            assert_eq!(lines(bench, CHECK)[0].level, level);
         }
         change(bench, |transaction, layout| {
             transaction.set(&layout.version_key(), b"x");
         });
-        assert_eq!(lines(bench, LOOK)[0].level, Level::Fail);
+        assert_eq!(lines(bench, CHECK)[0].level, Level::Fail);
     });
 }
 
 #[test]
-fn every_database_is_looked_at() {
+fn every_database_is_checked() {
     on_both(|bench| {
         for database in 0..DATABASES {
             bench.run_in(database, &[b"RPUSH", b"list", b"a"]);
         }
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert_eq!(line(&told, "databases").text, "16 have keys");
         assert_eq!(line(&told, "keys").text, "16 keys");
     });
@@ -503,7 +503,7 @@ fn a_key_is_named_with_its_database() {
         };
         let key = layout.length_key(&layout.meta_key(third, &name("list")));
         change(bench, |transaction, _| transaction.atomic_add(&key, 1));
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let text = &line(&told, "counters").text;
         assert!(text.contains("(\"list\" of database 3)"), "{text}");
     });
@@ -549,7 +549,7 @@ fn grants_and_requests_of_dead_servers_are_told_and_an_empty_key_with_a_grant_is
     });
     assert_healthy(&bench);
     bench.clock.advance_ms(100_000);
-    let told = lines(&bench, LOOK);
+    let told = lines(&bench, CHECK);
     let found = line(&told, "delegation");
     assert_eq!(found.level, Level::Warn);
     assert!(found.text.contains("1 grant that expired"), "{found}");
@@ -577,7 +577,7 @@ fn parts_of_grants_without_each_other() {
                 let lone = grant("lone", i64::MAX);
                 transaction.set(&layout.grant_key(FOREIGN, other), &lone.encode());
             });
-            let told = lines(bench, LOOK);
+            let told = lines(bench, CHECK);
             let text = &line(&told, "delegation").text;
             assert!(
                 text.contains("1 grant whose elements are missing (\"lone\")"),

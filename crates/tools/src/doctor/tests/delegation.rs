@@ -113,11 +113,11 @@ fn elements_of_an_expired_grant_go_back_to_where_they_were() {
         let before = bench.run("LRANGE list 0 -1");
         // A value that is long enough to be split, which takes a new id.
         grant_last(bench, &Layout::new("test"), "list", LONG_AGO_MS);
-        lines(bench, LOOK);
+        lines(bench, CHECK);
         assert_ne!(bench.run("LRANGE list 0 -1"), before);
         assert!(delegation_text(bench, REPAIR).contains("repaired"));
         assert_eq!(bench.run("LRANGE list 0 -1"), before);
-        assert_eq!(delegation_text(bench, LOOK), NOTHING);
+        assert_eq!(delegation_text(bench, CHECK), NOTHING);
     });
 }
 
@@ -128,7 +128,7 @@ fn an_expired_grant_waits_for_the_next_server_where_none_runs() {
     grant_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
     let offline = Options {
         is_offline: true,
-        ..LOOK
+        ..CHECK
     };
     let told = lines(&bench, offline);
     assert_eq!(line(&told, "delegation").level, Level::Ok);
@@ -180,7 +180,7 @@ fn an_expired_grant_of_a_queue_that_was_deleted_goes_with_it() {
     grant_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
     bench.run("DEL list");
     assert!(delegation_text(&bench, REPAIR).contains("repaired"));
-    assert_eq!(delegation_text(&bench, LOOK), NOTHING);
+    assert_eq!(delegation_text(&bench, CHECK), NOTHING);
     assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
 }
 
@@ -228,7 +228,7 @@ fn more_requests_and_grants_under_way_than_fit_into_a_page_raise_no_alarm() {
             transaction.clear(&layout.grant_key(data, id(sequence)));
         }
     });
-    let text = delegation_text(&bench, LOOK);
+    let text = delegation_text(&bench, CHECK);
     assert!(
         text.contains("3 elements that belong to no grant"),
         "{text}"

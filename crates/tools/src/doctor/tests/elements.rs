@@ -52,7 +52,7 @@ fn zeros_at_the_end_of_a_string_are_no_damage() {
         bench.run("SETRANGE text 40000 x");
         bench.run("BITFIELD text OVERFLOW FAIL SET u8 #50000 256");
         assert_eq!(bench.run("STRLEN text"), Reply::Integer(50_001));
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert_eq!(line(&told, "counters").level, Level::Ok);
     });
 }
@@ -255,7 +255,7 @@ fn a_block_with_a_wrong_count() {
     };
     on_both(|bench| {
         make_blocks(bench);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert_eq!(line(&told, "indexes").level, Level::Ok);
         assert_eq!(line(&told, "counters").level, Level::Ok);
     });
@@ -383,13 +383,13 @@ fn a_schedule_without_its_next_moment_is_told_and_stays() {
             transaction.clear_range(&ends.begin, &ends.end);
         });
         lines(bench, REPAIR);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, "indexes");
         let text = "1 schedule that would never add a task";
         assert!(found.text.contains(text), "{found}");
         bench.run("TASK.PAUSE tasks SCHEDULE s");
         bench.run("TASK.RESUME tasks SCHEDULE s");
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert!(!line(&told, "indexes").text.contains(text));
     });
 }
@@ -417,7 +417,7 @@ fn a_schedule_that_is_due_without_a_timer() {
         bench.run("TASK.SCHEDULE q s EVERY 1000 TASK 1 x");
         bench.clock.advance_ms(100_000);
         lose_timers(bench, Space::Timers);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, "task queues");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("its schedules add none"), "{found}");
@@ -432,7 +432,7 @@ fn a_lease_that_ended_without_a_timer() {
         bench.run("TASK.ADD q 1 job ID a");
         bench.run("TASK.TAKE q LEASE 1000");
         bench.clock.advance_ms(100_000);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert_eq!(line(&told, "task queues").level, Level::Warn);
         assert!(
             line(&told, "task queues")
@@ -440,7 +440,7 @@ fn a_lease_that_ended_without_a_timer() {
                 .contains("ended more than a minute ago")
         );
         lose_timers(bench, Space::Timers);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, "task queues");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("without a timer"), "{found}");
@@ -455,12 +455,12 @@ fn fields_that_expired_without_a_timer() {
         bench.run("HSETEX h PX 1000 FIELDS 1 a 1");
         bench.run("HSET h b 2");
         bench.clock.advance_ms(100_000);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, "expiring fields");
         assert_eq!(found.level, Level::Warn);
         assert!(found.text.contains("expired more than a minute ago"));
         lose_timers(bench, Space::HashTimers);
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         let found = line(&told, "expiring fields");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("without a timer"), "{found}");

@@ -26,7 +26,7 @@ use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use quoin_store::{Isolation, RangeQuery, Transaction};
 
-const LOOK: Options = Options {
+const CHECK: Options = Options {
     repairs: false,
     is_deep: true,
     is_offline: false,
@@ -34,7 +34,7 @@ const LOOK: Options = Options {
 
 const REPAIR: Options = Options {
     repairs: true,
-    ..LOOK
+    ..CHECK
 };
 
 fn on_both(test: impl Fn(&Bench)) {
@@ -72,7 +72,7 @@ fn line<'l>(lines: &'l [Line], check: &str) -> &'l Line {
 }
 
 fn assert_healthy(bench: &Bench) {
-    for line in lines(bench, LOOK) {
+    for line in lines(bench, CHECK) {
         assert_eq!(line.level, Level::Ok, "{line}");
     }
 }
@@ -188,7 +188,7 @@ fn a_paused_task_queue_without_tasks_is_kept() {
         bench.run("TASK.PAUSE q");
         bench.run("TASK.ADD q 1 x ID a");
         bench.run("TASK.CANCEL q a");
-        for options in [LOOK, REPAIR] {
+        for options in [CHECK, REPAIR] {
             let told = lines(bench, options);
             assert!(told.iter().all(|line| line.level == Level::Ok), "{told:?}");
             assert_eq!(line(&told, "keys").text, "1 key");
@@ -215,7 +215,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             data,
             expire_at_ms: None,
             long_name: None,
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,
@@ -229,7 +229,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
                 &StreamHead::default().encode(),
             );
         });
-        for options in [LOOK, REPAIR] {
+        for options in [CHECK, REPAIR] {
             let told = lines(bench, options);
             assert!(told.iter().all(|line| line.level == Level::Ok), "{told:?}");
             assert_eq!(line(&told, "keys").text, "1 key");
@@ -251,9 +251,9 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
 #[test]
 fn what_it_measures_with_it_removes() {
     on_both(|bench| {
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert!(line(&told, "latency").text.contains("ms"));
-        let told = lines(bench, LOOK);
+        let told = lines(bench, CHECK);
         assert!(!line(&told, "rows").text.contains("measured"), "{told:?}");
     });
 }
@@ -266,7 +266,7 @@ fn without_deep_no_element_is_counted() {
             bench,
             Options {
                 is_deep: false,
-                ..LOOK
+                ..CHECK
             },
         );
         assert!(line(&told, "counters").text.contains("--deep"));

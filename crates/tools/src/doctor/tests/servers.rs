@@ -16,26 +16,26 @@ fn row(number: u64) -> ServerRow {
 #[test]
 fn a_server_without_a_sign_of_life_is_told_and_its_row_removed() {
     let bench = Bench::cluster_like();
-    let found = lines(&bench, LOOK);
+    let found = lines(&bench, CHECK);
     assert_eq!(line(&found, "servers").text, "none shares the store");
     change(&bench, |transaction, layout| {
         write_own(transaction, layout, 90, &row(1));
         transaction.set(&layout.choice_key(b"mymaster"), &encode_choice(90));
     });
-    let found = lines(&bench, LOOK);
+    let found = lines(&bench, CHECK);
     let found = line(&found, "servers");
     assert_eq!(found.level, Level::Warn);
     assert!(
         found.text.starts_with(
-            "none lives; 1 name has a chosen server; 1 shows no sign of life (10.0.0.1:6379 (0.1.0))"
+            "none is alive; 1 name has a chosen server; 1 shows no sign of life (10.0.0.1:6379 (0.1.0))"
         ),
         "{found}"
     );
     let found = lines(&bench, REPAIR);
     assert_eq!(line(&found, "servers").level, Level::Ok);
-    let found = lines(&bench, LOOK);
+    let found = lines(&bench, CHECK);
     let found = line(&found, "servers");
-    assert_eq!(found.text, "none lives; 1 name has a chosen server");
+    assert_eq!(found.text, "none is alive; 1 name has a chosen server");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_row_that_cannot_be_read_is_left_alone() {
     change(&bench, |transaction, layout| {
         transaction.set(&layout.server_key(90), b"\xffnewer");
     });
-    for options in [LOOK, REPAIR] {
+    for options in [CHECK, REPAIR] {
         let found = lines(&bench, options);
         let found = line(&found, "servers");
         assert_eq!(found.level, Level::Warn);
@@ -94,6 +94,6 @@ fn servers_that_live_are_named() {
     let found = line(&found, "servers");
     assert_eq!(
         (found.level, found.text.as_str()),
-        (Level::Ok, "1 lives: 10.0.0.1:6379 (0.1.0)")
+        (Level::Ok, "1 is alive: 10.0.0.1:6379 (0.1.0)")
     );
 }

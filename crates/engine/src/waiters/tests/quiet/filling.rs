@@ -151,7 +151,7 @@ fn what_the_only_server_puts_into_a_key_that_a_client_found_empty_is_found() {
 }
 
 #[test]
-fn what_another_server_puts_into_a_quiet_key_wakes_one_that_has_not_looked() {
+fn what_another_server_puts_into_a_quiet_key_wakes_one_that_has_not_checked() {
     for_each_way(|filled, way, has_been_there| {
         let bench = Bench::cluster_like();
         let other = bench.another_server();

@@ -18,7 +18,7 @@ pub(crate) struct Put {
 
 /// Executes commands on one key, which is looked up once. `put` receives the key's name, the key found, and a command's
 /// arguments.
-pub(crate) async fn put_series<P: Into<Put>>(
+pub(crate) async fn put_coalesced<P: Into<Put>>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
     value_type: ValueType,
@@ -37,7 +37,7 @@ pub(crate) async fn put_series<P: Into<Put>>(
 
 /// The replies of pushes that were executed as one. `length` is the final length; `pushed` has the number of elements
 /// of each push.
-pub(crate) fn lengths_of_series(
+pub(crate) fn coalesced_lengths(
     mut length: i64,
     pushed: impl DoubleEndedIterator<Item = usize>,
 ) -> Vec<Reply> {

@@ -1,4 +1,4 @@
-//! What a batch reads of the log that its server has not heard yet.
+//! What a batch reads of the log that its server has not read yet.
 
 use quoin_data::cluster::relay::News;
 use quoin_data::keyspace::key::ClientKey;
@@ -6,7 +6,7 @@ use quoin_data::keyspace::key::ClientKey;
 /// What other servers have reported up to the snapshot of an attempt, beyond what this server knew
 /// when the attempt began.
 #[derive(Default)]
-pub(super) enum Unheard {
+pub(super) enum Unread {
     /// The log was not read, so any key may have been filled.
     #[default]
     Anything,
@@ -14,12 +14,12 @@ pub(super) enum Unheard {
     News(News),
 }
 
-impl Unheard {
+impl Unread {
     /// Whether a quiet key may have been filled after all.
     pub(super) fn concerns(&self, key: &ClientKey) -> bool {
         match self {
-            Unheard::Anything => true,
-            Unheard::News(news) => news.concerns(key),
+            Unread::Anything => true,
+            Unread::News(news) => news.concerns(key),
         }
     }
 }

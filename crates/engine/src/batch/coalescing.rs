@@ -1,19 +1,19 @@
-//! Series: consecutive commands of one kind on one key in a batch, whichever clients sent them. They run as one
-//! operation, which finds the key and its ends once.
+//! Coalescing: a batch runs consecutive commands of one kind on one key as one operation, whichever clients sent them.
+//! The operation finds the key and its ends once.
 //!
-//! Commands run as a series only if nothing can come between two of them: the first wakes no client, nobody is
-//! notified of each command, and no other server writes to the store. A failed series is undone, and its commands run one
-//! by one.
+//! Commands are coalesced only if nothing can come between two of them: the first wakes no client, nobody is
+//! notified of each command, and no other server writes to the store. If the operation fails, it is undone, and the
+//! commands run one by one.
 
 use bytes::Bytes;
 
 use super::running::Attempt;
-use super::{AttemptEnd, Batch, CommandId, InSeries};
+use super::{AttemptEnd, Batch, Coalesced, CommandId};
 use crate::call::{Call, Submission, Work};
 use quoin_base::events::EventClasses;
 use quoin_data::command::call;
 use quoin_data::command::call::{CallError, Invocation};
-use quoin_data::command::row::Series;
+use quoin_data::command::row::Coalescing;
 use quoin_data::unit::host::Origin;
 use quoin_resp::reply::Reply;
 use quoin_store::Growth;
@@ -22,17 +22,17 @@ mod order;
 
 pub(crate) use order::bring_together;
 
-/// Maximum number of commands in a series.
-const SERIES_COMMANDS_MAX: usize = 256;
-/// A series takes no more commands after this many bytes of arguments.
-const SERIES_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of commands that run as one.
+const COALESCED_COMMANDS_MAX: usize = 256;
+/// Maximum size of the arguments of commands that run as one.
+const COALESCED_BYTES_MAX: usize = 64 * 1024;
 
 impl Batch<'_> {
-    /// Runs the series that begins with the call at `first`, or as much of it as is allowed. Returns the reply to
-    /// that call and keeps the other replies in `state`. `None` if there is no series.
-    pub(super) async fn run_series(
+    /// Runs the call at `first` and those that coalesce with it as one, or as many of them as are allowed. Returns
+    /// the reply to that call and keeps the other replies in `state`. `None` if no other call coalesces with it.
+    pub(super) async fn run_coalesced(
         &mut self,
-        state: &mut InSeries,
+        state: &mut Coalesced,
         submissions: &[Submission],
         first: (usize, usize),
         attempt: &Attempt<'_>,
@@ -42,19 +42,19 @@ impl Batch<'_> {
             return Ok(None);
         }
         // When the store limits growth, commands are refused one by one.
-        if !self.takes_series() || attempt.unit.transaction.growth() != Growth::Free {
+        if !self.may_coalesce() || attempt.unit.transaction.growth() != Growth::Free {
             return Ok(None);
         }
         // The first command is already counted.
         let room = self.commands_max.saturating_sub(attempt.commands_run) + 1;
-        let Some(found) = find_series(submissions, first, room) else {
+        let Some(found) = find_coalescing(submissions, first, room) else {
             return Ok(None);
         };
         let unit = &attempt.unit;
         unit.signals.set_origin(found.origin);
         let savepoint = unit.savepoint();
         let context = unit.write_context(found.database);
-        let result = (found.series.run)(&context, &found.arguments).await;
+        let result = (found.coalescing.run)(&context, &found.arguments).await;
         match call::end(unit, savepoint, result) {
             Ok(Ok(replies)) => {
                 unit.signals.forget_ready();
@@ -73,17 +73,17 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether this attempt may run commands as series.
-    fn takes_series(&self) -> bool {
+    /// Whether this attempt may coalesce commands.
+    fn may_coalesce(&self) -> bool {
         self.wakes_nobody()
             && self.refused.is_empty()
             && self.environment.events() == EventClasses::NONE
     }
 }
 
-/// Calls that form a series.
+/// Calls that run as one.
 struct Found<'s> {
-    series: Series,
+    coalescing: Coalescing,
     database: u32,
     /// The client on whose behalf they run. Changes by several clients are attributed to none, so that each client
     /// learns of the others' changes.
@@ -92,8 +92,8 @@ struct Found<'s> {
     arguments: Vec<&'s [Bytes]>,
 }
 
-/// Finds the calls that form a series starting at `first`, at most `room` of them.
-fn find_series(
+/// Finds the call at `first` and those that coalesce with it, at most `room` in all.
+fn find_coalescing(
     submissions: &[Submission],
     first: (usize, usize),
     room: usize,
@@ -102,15 +102,15 @@ fn find_series(
     let (submission, rest) = submissions.get(number..)?.split_first()?;
     let calls = submission.calls.get(at..)?.iter();
     let calls = calls.chain(rest.iter().flat_map(|one| &one.calls));
-    let mut calls = calls.take(room.min(SERIES_COMMANDS_MAX));
+    let mut calls = calls.take(room.min(COALESCED_COMMANDS_MAX));
     let invocation = invocation_of(calls.next()?)?;
-    let series = invocation.row.series?;
-    if !(series.accepts)(&invocation.arguments) {
+    let coalescing = invocation.row.coalescing?;
+    if !(coalescing.accepts)(&invocation.arguments) {
         return None;
     }
     let mut bytes = bytes_of(&invocation.arguments);
     let mut found = Found {
-        series,
+        coalescing,
         database: invocation.database,
         origin: invocation.origin,
         arguments: vec![&invocation.arguments],
@@ -119,9 +119,9 @@ fn find_series(
         bytes += bytes_of(&other.arguments);
         let belongs = std::ptr::eq(other.row, invocation.row)
             && other.database == invocation.database
-            && (series.accepts)(&other.arguments)
-            && (series.are_alike)(&invocation.arguments, &other.arguments)
-            && bytes <= SERIES_BYTES_MAX;
+            && (coalescing.accepts)(&other.arguments)
+            && (coalescing.are_alike)(&invocation.arguments, &other.arguments)
+            && bytes <= COALESCED_BYTES_MAX;
         if !belongs {
             break;
         }

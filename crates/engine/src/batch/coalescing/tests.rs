@@ -107,7 +107,7 @@ fn stream_command(random: &SeededRandom, last: &mut u64) -> String {
 }
 
 #[test]
-fn readers_of_groups_are_replied_in_series_as_one_by_one() {
+fn coalesced_reads_of_groups_reply_as_one_by_one() {
     for seed in 0..8 {
         let random = SeededRandom::new(seed);
         let (together, alone) = (Bench::embedded(), Bench::embedded());
@@ -121,7 +121,7 @@ fn readers_of_groups_are_replied_in_series_as_one_by_one() {
         for _ in 0..4 {
             while commands.len() < 120 {
                 let one = stream_command(&random, &mut last);
-                // Repeats make series of identical commands more likely.
+                // Repeated commands coalesce.
                 let times = if one.starts_with("XADD") {
                     1
                 } else {
@@ -155,7 +155,7 @@ fn readers_of_groups_are_replied_in_series_as_one_by_one() {
 }
 
 #[test]
-fn a_series_of_readers_ends_where_its_replies_grow_large() {
+fn coalescing_of_reads_ends_when_the_replies_grow_large() {
     let bench = Bench::embedded();
     bench.run("XGROUP CREATE t g 0 MKSTREAM");
     let value = "v".repeat(SUBMISSION_REPLY_BYTES_MAX / 8);
@@ -172,7 +172,7 @@ fn a_series_of_readers_ends_where_its_replies_grow_large() {
 }
 
 #[test]
-fn commands_of_many_clients_run_in_series() {
+fn commands_of_many_clients_are_coalesced() {
     let bench = Bench::embedded();
     let pushes = (0..300).map(|n| {
         bench
@@ -209,7 +209,7 @@ fn commands_of_many_clients_run_in_series() {
 }
 
 #[test]
-fn a_series_of_pops_ends_where_its_replies_grow_large() {
+fn coalescing_of_pops_ends_when_the_replies_grow_large() {
     let bench = Bench::embedded();
     let value = "v".repeat(SUBMISSION_REPLY_BYTES_MAX / 8);
     for _ in 0..40 {
@@ -225,7 +225,7 @@ fn a_series_of_pops_ends_where_its_replies_grow_large() {
 }
 
 #[test]
-fn random_members_that_are_popped_in_series_are_each_popped_once() {
+fn coalesced_pops_of_random_members_pop_each_once() {
     // Few members are stored in the set's own row, many in separate rows.
     for members in [10, 700] {
         let bench = Bench::embedded();
@@ -249,7 +249,7 @@ fn random_members_that_are_popped_in_series_are_each_popped_once() {
 }
 
 #[test]
-fn a_failing_series_leaves_nothing_and_each_command_its_error() {
+fn a_failure_of_coalesced_commands_leaves_nothing_and_each_gets_its_error() {
     let bench = Bench::embedded();
     bench.run("ZADD s 1 a");
     let calls = ["LPUSH s 1", "LPUSH s 2", "LPUSH t 3", "LPUSH t 4"].map(unplanned);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::Batch;
-use super::unheard::Unheard;
+use super::unread::Unread;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
 use quoin_base::limits::RELAY_ROWS_PER_BATCH;
@@ -19,7 +19,7 @@ use quoin_data::unit::known::KnownKeys;
 
 /// Which keys a waiter's command checks, if the command takes from the first key that has something.
 #[derive(Clone, Copy)]
-pub(super) enum Look<'k> {
+pub(super) enum Check<'k> {
     /// All of them.
     All,
     /// Keys that one command or EXEC of the batch made ready, keys that this server does not know to be empty, and
@@ -29,19 +29,19 @@ pub(super) enum Look<'k> {
     Key(&'k ClientKey),
 }
 
-/// What is known about a waiter's keys.
-pub(super) enum KeysByLook {
+/// Which of a waiter's keys its command reads. The others are known to be empty.
+pub(super) enum KeysToCheck {
     All,
     Only(HashSet<Bytes>),
     Without(HashSet<Bytes>),
 }
 
-impl KeysByLook {
+impl KeysToCheck {
     pub(super) fn known(&self) -> KnownKeys<'_> {
         match self {
-            KeysByLook::All => KnownKeys::Nothing,
-            KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
-            KeysByLook::Without(keys) => KnownKeys::Empty(keys),
+            KeysToCheck::All => KnownKeys::Nothing,
+            KeysToCheck::Only(keys) => KnownKeys::OnlyThese(keys),
+            KeysToCheck::Without(keys) => KnownKeys::Empty(keys),
         }
     }
 }
@@ -58,9 +58,9 @@ fn reads_without(waiter: &Waiter, quiet: &HashSet<Bytes>) -> Vec<(ClientKey, Pre
 }
 
 impl Batch<'_> {
-    /// What is known about the keys of a blocking command on its first run.
-    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
-        KeysByLook::Without(self.still_quiet(waiter, unit))
+    /// Which keys a blocking command reads on its first run.
+    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysToCheck {
+        KeysToCheck::Without(self.still_quiet(waiter, unit))
     }
 
     /// The keys of a waiter that are empty in the attempt's snapshot and that the batch has not changed.
@@ -69,7 +69,7 @@ impl Batch<'_> {
         let database = waiter.invocation.database;
         quiet.retain(|key| {
             let key = key.clone();
-            !self.unheard.concerns(&ClientKey { database, key })
+            !self.unread.concerns(&ClientKey { database, key })
         });
         if !quiet.is_empty() {
             let changes = unit.signals.changes();
@@ -155,40 +155,40 @@ impl Batch<'_> {
     }
 
     /// Reads what other servers have reported up to the attempt's snapshot.
-    pub(super) async fn hear_the_rest(&self, unit: &Unit<'_>) -> Unheard {
-        let Some(mut reader) = self.heard.clone() else {
-            return Unheard::Anything;
+    pub(super) async fn read_unread(&self, unit: &Unit<'_>) -> Unread {
+        let Some(mut reader) = self.log_reader.clone() else {
+            return Unread::Anything;
         };
         let layout = &self.environment.layout;
         let transaction = unit.transaction;
         match reader.read(transaction, layout, RELAY_ROWS_PER_BATCH).await {
-            Ok(news) if !news.has_more => Unheard::News(news),
-            Ok(_) => Unheard::Anything,
+            Ok(news) if !news.has_more => Unread::News(news),
+            Ok(_) => Unread::Anything,
             Err(error) => {
                 tracing::trace!(%error, "cannot read the end of the log");
-                Unheard::Anything
+                Unread::Anything
             }
         }
     }
 
-    /// What is known about a waiter's keys when it is woken.
-    pub(super) fn keys_by_look(
+    /// Which of its keys a waiter's command reads when it is woken.
+    pub(super) fn keys_to_check(
         &self,
         waiter: &Waiter,
-        look: Look<'_>,
+        check: Check<'_>,
         unit: &Unit<'_>,
-    ) -> KeysByLook {
+    ) -> KeysToCheck {
         if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
-            return KeysByLook::All;
+            return KeysToCheck::All;
         }
         let waiters = &self.shared.waiters;
-        match look {
-            Look::All => KeysByLook::All,
-            Look::Ready(ready) => KeysByLook::Only(waiters.keys_to_try(waiter, ready)),
-            Look::Key(key) => {
+        match check {
+            Check::All => KeysToCheck::All,
+            Check::Ready(ready) => KeysToCheck::Only(waiters.keys_to_try(waiter, ready)),
+            Check::Key(key) => {
                 let mut quiet = self.still_quiet(waiter, unit);
                 quiet.remove(&key.key);
-                KeysByLook::Without(quiet)
+                KeysToCheck::Without(quiet)
             }
         }
     }

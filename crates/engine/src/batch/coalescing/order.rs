@@ -13,8 +13,8 @@ const SUBMISSIONS_MIN: usize = 3;
 /// What the commands of a submission have in common: the number of their row, database and first key.
 type Kind<'s> = (usize, u32, &'s Bytes);
 
-/// Moves each submission next to the first one with commands of the same kind on the same key, so that they form a
-/// series. The clients of a batch wait for their replies concurrently, so their commands have no defined order yet.
+/// Moves each submission next to the first one with commands of the same kind on the same key, so that they can be
+/// coalesced. The clients of a batch wait for their replies concurrently, so their commands have no defined order yet.
 /// Each client has one submission, whose commands keep their order.
 pub(crate) fn bring_together(submissions: &mut [Submission]) {
     if submissions.len() < SUBMISSIONS_MIN {
@@ -47,7 +47,7 @@ fn places(submissions: &[Submission]) -> Option<Vec<usize>> {
 fn kind_of(submission: &Submission) -> Option<Kind<'_>> {
     let mut kinds = submission.calls.iter().map(|call| {
         let invocation = invocation_of(call)?;
-        invocation.row.series?;
+        invocation.row.coalescing?;
         let key = invocation.arguments.get(1)?;
         Some((invocation.row.id, invocation.database, key))
     });
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_without_a_series_stay_where_they_are_among_the_others() {
+    fn commands_that_never_coalesce_stay_where_they_are_among_the_others() {
         let lines = ["GET a", "LPOP a", "DEL a", "LPOP a", "GET a"];
         let expected = ["GET a", "LPOP a", "LPOP a", "DEL a", "GET a"];
         assert_eq!(brought_together(&lines), expected);

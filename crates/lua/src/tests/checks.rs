@@ -9,7 +9,7 @@ use super::*;
 use crate::state::State;
 
 #[test]
-fn each_coroutine_is_looked_at_as_often_as_the_memory_in_use_asks_for() {
+fn each_coroutine_is_checked_as_often_as_the_memory_in_use_asks_for() {
     let lua = Lua::new();
     let state = Rc::new(State::default());
     let scripts = Scripts::default();
