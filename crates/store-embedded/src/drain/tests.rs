@@ -89,6 +89,20 @@ fn without_thread(
 }
 
 #[test]
+fn the_drain_frees_what_its_generation_cleared() {
+    let folder = tempfile::tempdir().unwrap();
+    let random = SeededRandom::new(5);
+    let (store, _thread) = without_thread(folder.path(), FsyncPolicy::EverySecond, &random);
+    churn(&store, &random);
+    store.close_generation();
+    let memory = &store.shared.memory;
+    let closed = memory.oldest_closed().unwrap();
+    assert!(!closed.cleared.is_empty());
+    store.drain_oldest(true);
+    assert!(memory.lock().cleared_in(closed.generation).is_empty());
+}
+
+#[test]
 fn a_process_that_dies_loses_nothing_of_its_memory() {
     for (seed, fsync) in POLICIES.into_iter().cycle().take(6).enumerate() {
         let random = SeededRandom::new(seed as u64);
