@@ -49,17 +49,21 @@ impl Stopwatch {
     /// How long the thread was busy in `elapsed`, which is part or all of the time since the start.
     /// It costs more than reading a clock, so call it only if `elapsed` is long.
     pub fn busy(&self, elapsed: Duration) -> Duration {
-        let processor = processor_time().saturating_sub(self.processor);
-        processor.min(elapsed).max(elapsed / WAITING_DIVISOR)
+        self.used().min(elapsed).max(elapsed / WAITING_DIVISOR)
     }
 
     /// How long the thread waited in `elapsed`, for the disk, a lock or other threads. A short time
     /// is not worth a system call and counts as waiting.
     pub fn waited(&self, elapsed: Duration) -> Duration {
         match elapsed > SAMPLE_AGE_MAX {
-            true => elapsed.saturating_sub(processor_time().saturating_sub(self.processor)),
+            true => elapsed.saturating_sub(self.used()),
             false => elapsed,
         }
+    }
+
+    /// The processor time that the thread has used since the start.
+    fn used(&self) -> Duration {
+        processor_time().saturating_sub(self.processor)
     }
 }
 

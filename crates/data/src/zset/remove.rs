@@ -56,7 +56,8 @@ impl SortedSetMut<'_, '_> {
         let range = SortedRange::all_of(selection.clone());
         let rows = self.rows(&range).await?;
         let (_, prefix_length) = self.score_rows();
-        let removed = to_i64(self.take_rows(prefix_length, &rows).await?.len());
+        self.take_rows(prefix_length, &rows, drop).await?;
+        let removed = to_i64(rows.len());
         self.context.add_length(self.key, -removed);
         Ok(removed)
     }
@@ -79,7 +80,9 @@ impl SortedSetMut<'_, '_> {
         let from_end = end == Extreme::Max;
         let (range, prefix_length) = self.score_rows();
         let rows = self.context.rows_to_pop(&range, from_end, count).await?;
-        let members = self.take_rows(prefix_length, &rows).await?;
+        let mut members = Vec::with_capacity(rows.len());
+        let keep = |member| members.push(member);
+        self.take_rows(prefix_length, &rows, keep).await?;
         self.context.add_length(self.key, -to_i64(members.len()));
         Ok(members)
     }
@@ -96,14 +99,14 @@ impl SortedSetMut<'_, '_> {
         Ok(())
     }
 
-    /// Clears members by their rows of the score index and returns them. Does not count them.
+    /// Clears members by their rows of the score index and gives each to `taken`. Does not count them.
     async fn take_rows(
         &self,
         prefix_length: usize,
         rows: &[KeyValue],
-    ) -> Result<Vec<ScoredMember>, StoreError> {
+        mut taken: impl FnMut(ScoredMember),
+    ) -> Result<(), StoreError> {
         let context = self.context;
-        let mut taken = Vec::with_capacity(rows.len());
         for rows in rows.chunks(WARMED_COMMANDS) {
             let mut named = Vec::with_capacity(rows.len());
             for row in rows {
@@ -114,7 +117,7 @@ impl SortedSetMut<'_, '_> {
                 context.transaction.clear(&row.key);
                 context.note_rank_change(self.key, &row.key, -1);
                 named.push(self.member_row(&Member::new(&member.member)));
-                taken.push(member);
+                taken(member);
             }
             // Members with neighbouring scores are scattered in the index by name.
             if named.len() > 1 {
@@ -125,7 +128,7 @@ impl SortedSetMut<'_, '_> {
                 context.transaction.clear(row);
             }
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// Clears a member's row in the score index.
