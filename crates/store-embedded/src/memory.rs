@@ -166,7 +166,7 @@ impl Memory {
         drop(closed);
         // What a generation clears may be a large tree. The drain has the last reference to it, so
         // that nobody waits while it is freed.
-        let cleared = self.lock().take_cleared(drained.generation);
+        let cleared = self.lock().take_cleared(self.drained());
         drop(cleared);
         // Commits alone do not keep up with large batches. New rows are spared once.
         for _ in 0..drained.rows.len().div_ceil(EVICTION_ROWS) * 2 {
