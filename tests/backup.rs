@@ -8,6 +8,8 @@
     clippy::panic
 )]
 
+#[path = "support/doctor.rs"]
+mod doctor;
 #[path = "backup/folders.rs"]
 mod folders;
 #[path = "support/server.rs"]

@@ -8,6 +8,8 @@
 
 #[path = "support/authority.rs"]
 mod authority;
+#[path = "support/doctor.rs"]
+mod doctor;
 #[path = "support/server.rs"]
 mod server;
 
@@ -15,25 +17,9 @@ use std::path::Path;
 use std::process::Command;
 
 use authority::Authority;
+use doctor::{doctor, healthy};
 use quoin_layout::LAYOUT_VERSION;
 use server::Server;
-
-/// The exit code and the output.
-fn doctor(folder: &Path, flags: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
-        .arg("doctor")
-        .args(flags)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let complaint = String::from_utf8(output.stderr).unwrap();
-    // The progress, if that takes long.
-    let is_progress =
-        |line: &str| line.contains(": ") && line.ends_with(|last: char| last.is_ascii_digit());
-    assert!(complaint.lines().all(is_progress), "{complaint}");
-    (output.status.code().unwrap(), said)
-}
 
 fn line<'s>(said: &'s str, check: &str) -> &'s str {
     said.lines()
@@ -94,12 +80,7 @@ fn an_embedded_store_that_was_killed_is_healthy() {
         use_everything(&server, &round.to_string());
         // Killed during its background work.
         drop(server);
-        let (code, said) = doctor(folder.path(), &["--deep", "--data-dir", data]);
-        assert_eq!(code, 0, "{said}");
-        assert!(
-            said.lines().all(|line| line.starts_with("ok    ")),
-            "{said}"
-        );
+        let said = healthy(folder.path(), &["--deep", "--data-dir", data]);
         assert!(line(&said, "folder").contains("flag --data-dir"), "{said}");
         assert!(line(&said, "journal").contains("whole records"), "{said}");
         let version = format!("version {LAYOUT_VERSION}");
@@ -127,12 +108,7 @@ fn a_server_that_has_the_store_open_is_asked() {
         "--requirepass",
         "secret",
     ];
-    let (code, said) = doctor(server.folder(), &flags);
-    assert_eq!(code, 0, "{said}");
-    assert!(
-        said.lines().all(|line| line.starts_with("ok    ")),
-        "{said}"
-    );
+    let said = healthy(server.folder(), &flags);
     let process = format!("process {} at ", server.process_id());
     assert!(line(&said, "server").contains(&process), "{said}");
     for check in ["folder", "reads", "disk", "store", "backups", "clients"] {
@@ -174,8 +150,7 @@ fn free_port() -> u16 {
 /// Asks for a healthy answer of this server.
 #[track_caller]
 fn finds(server: &Server, flags: &[&str], address: &str) {
-    let (code, said) = doctor(server.folder(), &[&["--data-dir", "data"], flags].concat());
-    assert_eq!(code, 0, "{said}");
+    let said = healthy(server.folder(), &[&["--data-dir", "data"], flags].concat());
     let found = format!("process {} at {address}", server.process_id());
     assert!(line(&said, "server").contains(&found), "{said}");
 }
