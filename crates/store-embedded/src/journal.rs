@@ -67,8 +67,12 @@ pub(super) use self::format::{RECORD_BYTES_MAX, Record, RecordHeader, Write, wri
 pub(super) use self::part::Part;
 pub(super) use self::read::Survey;
 
-/// Bytes by which a journal file grows.
-const STEP_BYTES: u64 = 4 * 1024 * 1024;
+/// The initial length of a journal file, in bytes. If the disk is full, commits that remove rows
+/// use it.
+const INITIAL_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes by which a journal file grows further. Clients wait while a step is written and synced, so a large
+/// one takes too long.
+const STEP_BYTES: u64 = 256 * 1024;
 
 /// Bytes allocated at a time if there is no room for a whole step.
 const SMALL_PIECE_BYTES: usize = 64 * 1024;
@@ -174,10 +178,10 @@ impl Journal {
         let open = |path: &PathBuf| -> io::Result<(Arc<File>, u64)> {
             let file = make_file_at(path)?;
             let bytes = file.metadata()?.len();
-            if bytes > STEP_BYTES {
+            if bytes > INITIAL_BYTES {
                 cut(&file, first_epoch)?;
             }
-            Ok((Arc::new(file), bytes.min(STEP_BYTES)))
+            Ok((Arc::new(file), bytes.min(INITIAL_BYTES)))
         };
         let paths = paths(folder);
         let [first, second] = &paths;
@@ -542,11 +546,11 @@ impl State {
 
     /// Cuts a file that is not in use to its initial length.
     fn shrink(&mut self, turn: usize) -> io::Result<()> {
-        if self.allocated(turn) <= STEP_BYTES {
+        if self.allocated(turn) <= INITIAL_BYTES {
             return Ok(());
         }
         cut(self.file(turn)?, self.epoch + 1)?;
-        self.set_allocated(turn, STEP_BYTES);
+        self.set_allocated(turn, INITIAL_BYTES);
         Ok(())
     }
 
@@ -585,7 +589,11 @@ impl State {
         // The bytes between the last record and `allocated` are from an earlier epoch.
         let from = allocated.max(used);
         let rounded = |step: u64| end.div_ceil(step) * step;
-        let (whole, least) = (rounded(self.step_bytes), rounded(BLOCK_BYTES));
+        let least = rounded(BLOCK_BYTES);
+        let whole = match rounded(self.step_bytes) {
+            whole if self.step_bytes == STEP_BYTES => whole.max(INITIAL_BYTES),
+            whole => whole,
+        };
         let (reached, step_bytes) = match write_zeros(file, from..whole, &write) {
             Ok(()) => {
                 let next = (2 * self.step_bytes).min(STEP_BYTES);
@@ -620,9 +628,9 @@ impl State {
 /// says so first. Because records of an earlier epoch do not count, the file does not look as if it
 /// had lost records.
 fn cut(file: &File, epoch: u64) -> io::Result<()> {
-    file.write_all_at(&file_header(epoch, STEP_BYTES), 0)?;
+    file.write_all_at(&file_header(epoch, INITIAL_BYTES), 0)?;
     file.sync_data()?;
-    file.set_len(STEP_BYTES)
+    file.set_len(INITIAL_BYTES)
 }
 
 /// Opens a file of the journal. Creates it if it is missing.

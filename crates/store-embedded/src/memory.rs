@@ -121,6 +121,12 @@ impl Memory {
         !closed.is_empty()
     }
 
+    /// Whether commits come faster than the drain writes: there is as much as a whole generation in
+    /// addition to the one that it writes.
+    pub(super) fn is_drain_behind(&self) -> bool {
+        self.dirty_bytes() > 2 * self.generation_bytes_max
+    }
+
     /// Rows that the data file lacks, at most.
     pub(super) fn dirty_rows(&self) -> u64 {
         self.dirty_rows.load(Ordering::SeqCst) as u64

@@ -1,6 +1,7 @@
 //! The thread that writes commits into the data file and makes checkpoints. If commits do not
 //! sync the journal, a second thread does, because the first may be busy for a long time.
 
+use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,12 @@ const QUIET_INTERVAL_MS: u64 = 500;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between two checkpoints while room is short.
 const SHORT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// After each slice, the drain rests for this many times as long as the slice took. Syncs of the
+/// journal wait for the disk while it is written to, and so does every client.
+const REST_FACTOR: u32 = 3;
+/// The longest rest after a slice.
+const REST_MAX: Duration = Duration::from_millis(50);
 
 /// Bytes that one step of the drain writes if room is short. Each row may change a different page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
@@ -131,6 +138,8 @@ impl Work {
         loop {
             let is_short = self.shared.room.is_short();
             let left = match is_short {
+                // The request came during a drain.
+                _ if wants_checkpoint.load(Ordering::SeqCst) => Duration::ZERO,
                 true => SHORT_INTERVAL,
                 false => interval.saturating_sub(checked_at.elapsed()),
             };
@@ -150,11 +159,12 @@ impl Work {
             // Other programs may fill the disk. Data that is in the data file by then needs no more
             // space.
             let is_due = is_due || is_quiet || is_short;
+            let pace = Pace::new(woken);
             let made = if is_due || last_at.elapsed() >= CHECKPOINT_INTERVAL {
                 last_at = Instant::now();
-                self.checkpoint(&mut has_switched, &mut last)
+                self.checkpoint(&pace, &mut has_switched, &mut last)
             } else {
-                self.drain_if_large(&mut last)
+                self.drain_if_large(&pace, &mut last)
             };
             match made.and_then(|()| self.measure_room()) {
                 Ok(()) => {
@@ -178,6 +188,7 @@ impl Work {
     /// Writes all commits into the data file, syncs it, and releases the journal before the switch.
     fn checkpoint(
         &self,
+        pace: &Pace<'_>,
         has_switched: &mut bool,
         last: &mut Checkpoint,
     ) -> Result<(), heed::Error> {
@@ -207,7 +218,7 @@ impl Work {
         if let Some(archiving) = &self.archiving {
             archiving.wake();
         }
-        self.drain(last)?;
+        self.drain(Some(pace), last)?;
         *last = self.checkpoints.take(&self.environment)?;
         tracing::debug!(
             duration_ms = started.elapsed().as_millis(),
@@ -230,17 +241,17 @@ impl Work {
     }
 
     /// Closes the open generation if it is large, and writes the closed ones into the data file.
-    fn drain_if_large(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    fn drain_if_large(&self, pace: &Pace<'_>, last: &mut Checkpoint) -> Result<(), heed::Error> {
         if let Some(mut writer) = self.shared.writer.try_lock()
             && writer.dirty.bytes() >= self.shared.memory.generation_bytes_max
         {
             self.shared.memory.close(&mut writer.dirty);
         }
-        self.drain(last)
+        self.drain(Some(pace), last)
     }
 
-    /// Writes the closed generations into the data file.
-    fn drain(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    /// Writes the closed generations into the data file. Without a pace, as fast as it can.
+    fn drain(&self, pace: Option<&Pace<'_>>, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let mut last_closed = self.shared.memory.last_closed();
         while let Some(until) = last_closed
             && let Some(closed) = self.shared.memory.oldest_closed()
@@ -249,7 +260,7 @@ impl Work {
                 // The data file keeps what was written, even if it is only part of a generation.
                 self.journal.sync()?;
             }
-            self.write(&closed, last)?;
+            self.write(&closed, pace, last)?;
             tracing::debug!(
                 until = closed.sequence,
                 rows = closed.rows.len(),
@@ -265,15 +276,26 @@ impl Work {
     /// Writes a generation into the data file. If there is no room, it is written in small steps with a
     /// checkpoint after each. A checkpoint frees the pages that only the previous one needs, so a
     /// step needs room only for the pages that it changes.
-    fn write(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    fn write(
+        &self,
+        closed: &Closed,
+        pace: Option<&Pace<'_>>,
+        last: &mut Checkpoint,
+    ) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
         let whole = drain::SLICE_BYTES;
         // The process may have no file descriptor left. Writing works without one.
         let data = environment.try_clone_inner_file().ok();
+        let mut begun = Instant::now();
         let written = drain::write(environment, rows, closed, whole, || {
             if let Some(data) = &data {
                 writeback::begin(data);
             }
+            if let Some(pace) = pace {
+                let Shared { memory, room, .. } = &*self.shared;
+                pace.rest(begun.elapsed(), memory.is_drain_behind() || room.is_short());
+            }
+            begun = Instant::now();
             Ok(())
         });
         let error = match written.map_err(page_not_written) {
@@ -323,7 +345,7 @@ impl Work {
         self.shared
             .memory
             .close(&mut self.shared.writer.lock().dirty);
-        if let Err(error) = self.drain(last) {
+        if let Err(error) = self.drain(None, last) {
             if write_lacks_room(&error) {
                 tracing::warn!(%error, "no room for the data file: the journal has the rest");
                 return Ok(());
@@ -361,6 +383,34 @@ impl Work {
     }
 }
 
+/// How fast a drain writes.
+struct Pace<'w> {
+    woken: &'w Receiver<()>,
+    /// Whether somebody waits for its end.
+    is_awaited: Cell<bool>,
+}
+
+impl<'w> Pace<'w> {
+    /// Until `woken` gets something or is disconnected.
+    fn new(woken: &'w Receiver<()>) -> Self {
+        Self {
+            woken,
+            is_awaited: Cell::new(false),
+        }
+    }
+
+    /// Rests after a slice that took `duration`, unless writes may soon have to wait for the drain
+    /// (`is_behind`).
+    fn rest(&self, duration: Duration, is_behind: bool) {
+        if is_behind || self.is_awaited.get() {
+            return;
+        }
+        let rest = duration.saturating_mul(REST_FACTOR).min(REST_MAX);
+        let is_awaited = self.woken.recv_timeout(rest) != Err(RecvTimeoutError::Timeout);
+        self.is_awaited.set(is_awaited);
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("cannot sync the data file: {0}")]
 struct DataFileFailure(heed::Error);
@@ -372,5 +422,45 @@ impl Drop for Syncer {
             // The thread has already reported its panic.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: Duration = Duration::from_millis(10);
+
+    /// How long a drain rests after a slice.
+    fn rest(pace: &Pace<'_>, is_behind: bool) -> Duration {
+        let begun = Instant::now();
+        pace.rest(SLICE, is_behind);
+        begun.elapsed()
+    }
+
+    #[test]
+    fn a_drain_rests_unless_it_is_behind() {
+        let (_wake, woken) = mpsc::sync_channel(1);
+        let pace = Pace::new(&woken);
+        assert!(rest(&pace, false) >= SLICE * REST_FACTOR);
+        assert!(rest(&pace, true) < SLICE);
+    }
+
+    #[test]
+    fn a_drain_rests_no_more_once_somebody_waits_for_it() {
+        let (wake, woken) = mpsc::sync_channel(1);
+        let pace = Pace::new(&woken);
+        wake.send(()).unwrap();
+        for _ in 0..10 {
+            assert!(rest(&pace, false) < SLICE);
+        }
+    }
+
+    #[test]
+    fn a_drain_rests_no_more_when_the_store_is_closed() {
+        let (wake, woken) = mpsc::sync_channel(1);
+        drop(wake);
+        let pace = Pace::new(&woken);
+        assert!(rest(&pace, false) < SLICE);
     }
 }

@@ -152,27 +152,27 @@ fn where_a_step_finds_no_room_the_file_grows_by_what_the_record_needs() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
     let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
-    let step = STEP_BYTES;
-    let room = step + 100 * BLOCK_BYTES;
+    let first = INITIAL_BYTES;
+    let room = first + 40 * BLOCK_BYTES;
     let mut state = journal.lock();
     let mut grow = |end, room| state.grow(0, 32, end, with_room(room));
-    assert_eq!(length(), step);
-    grow(step + 100, room).unwrap();
-    assert_eq!(length(), step + BLOCK_BYTES);
+    assert_eq!(length(), first);
+    grow(first + 100, room).unwrap();
+    assert_eq!(length(), first + BLOCK_BYTES);
     // The file grows by a little more each time, as long as that fits.
-    grow(step + BLOCK_BYTES + 1, room).unwrap();
-    assert_eq!(length(), step + 2 * BLOCK_BYTES);
-    grow(step + 2 * BLOCK_BYTES + 1, room).unwrap();
-    assert_eq!(length(), step + 4 * BLOCK_BYTES);
-    let last = step + 99 * BLOCK_BYTES + 1;
+    grow(first + BLOCK_BYTES + 1, room).unwrap();
+    assert_eq!(length(), first + 2 * BLOCK_BYTES);
+    grow(first + 2 * BLOCK_BYTES + 1, room).unwrap();
+    assert_eq!(length(), first + 4 * BLOCK_BYTES);
+    let last = first + 39 * BLOCK_BYTES + 1;
     grow(last, room).unwrap();
     assert_eq!(length(), room);
     assert!(grow(room + 1, room).is_err());
     grow(room + 1, u64::MAX).unwrap();
     for more in 1..20 {
-        grow(step + more * step / 4, u64::MAX).unwrap();
+        grow(first + more * STEP_BYTES / 4, u64::MAX).unwrap();
     }
-    assert_eq!(length() % step, 0);
+    assert_eq!(length(), first + 5 * STEP_BYTES);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn both_files_have_blocks_from_the_start() {
     Journal::create(folder.path(), 1, 12_345, true).unwrap();
     for name in FILE_NAMES {
         let length = folder.path().join(name).metadata().unwrap().len();
-        assert_eq!(length, STEP_BYTES);
+        assert_eq!(length, INITIAL_BYTES);
     }
 }
 
@@ -432,10 +432,10 @@ fn a_file_in_use_that_was_cut_anywhere_is_damage() {
         assert_eq!(damage(folder.path()), None);
         let at = offsets[5] as u64;
         let end = journal.bytes();
-        for bytes in [STEP_BYTES - 1, end, end - 1, at + 50, at, at - 1, 40, 32] {
+        for bytes in [INITIAL_BYTES - 1, end, end - 1, at + 50, at, at - 1, 40, 32] {
             cut_to(&path, bytes);
             let text = damage(folder.path()).unwrap();
-            let found = format!("JOURNAL.0 was cut from at least {STEP_BYTES} bytes to {bytes}");
+            let found = format!("JOURNAL.0 was cut from at least {INITIAL_BYTES} bytes to {bytes}");
             assert!(text.contains(&found), "{text}");
         }
         assert!(!damage(folder.path()).unwrap().contains("number"));
@@ -446,7 +446,7 @@ fn a_file_in_use_that_was_cut_anywhere_is_damage() {
 fn a_file_that_was_cut_after_the_record_for_which_it_grew_is_damage() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, _) = with_records(folder.path(), 3, true);
-    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * STEP_BYTES as usize])]);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * INITIAL_BYTES as usize])]);
     journal.append(&mut large).unwrap();
     let end = journal.bytes();
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
@@ -477,13 +477,13 @@ fn a_file_that_the_journal_cuts_itself_is_never_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = |turn: usize| folder.path().join(FILE_NAMES[turn]);
     let (journal, _) = with_records(folder.path(), 3, true);
-    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * STEP_BYTES as usize])]);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * INITIAL_BYTES as usize])]);
     journal.append(&mut large).unwrap();
     journal.switch(false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
     let grown = std::fs::read(path(0)).unwrap();
     journal.switch(true).unwrap();
-    assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
+    assert_eq!(path(0).metadata().unwrap().len(), INITIAL_BYTES);
     assert_eq!(damage(folder.path()), None);
     // The power fails before the new length is on the disk.
     let cut = std::fs::read(path(0)).unwrap();
@@ -495,7 +495,7 @@ fn a_file_that_the_journal_cuts_itself_is_never_damage() {
     // The next start happens.
     drop(journal);
     let journal = Journal::create(folder.path(), 6, 777, true).unwrap();
-    assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
+    assert_eq!(path(0).metadata().unwrap().len(), INITIAL_BYTES);
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
     assert_eq!(damage(folder.path()), None);
 }
@@ -546,7 +546,7 @@ fn after_a_step_that_could_not_be_synced_nothing_is_appended() {
     let write = |mut file: &File, data: &[u8], _: u64| io::Write::write_all(&mut file, data);
     let mut state = journal.lock();
     let file = std::mem::replace(&mut state.files[0], Arc::new(pipe));
-    let end = 2 * STEP_BYTES;
+    let end = 2 * INITIAL_BYTES;
     let error = state.grow(0, 0, end, write).unwrap_err();
     assert!(JournalFailure::is(&error), "{error}");
     state.files[0] = file;
@@ -613,24 +613,24 @@ fn a_journal_that_begins_again_keeps_the_blocks_of_its_files() {
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
     assert_eq!(numbers(folder.path()), [6]);
     let allocated = journal.lock().allocated;
-    assert_eq!(allocated, [STEP_BYTES; 2]);
+    assert_eq!(allocated, [INITIAL_BYTES; 2]);
 }
 
 #[test]
 fn a_file_that_has_grown_gives_its_blocks_back_where_room_is_short() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
-    let step = STEP_BYTES;
+    let first = INITIAL_BYTES;
     let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
-    journal.make_room(3 * step).unwrap();
-    assert!(length() >= 3 * step);
+    journal.make_room(3 * first).unwrap();
+    assert!(length() >= 3 * first);
     journal.switch(true).unwrap();
     journal.switch(false).unwrap();
-    assert!(length() >= 3 * step);
+    assert!(length() >= 3 * first);
     journal.switch(true).unwrap();
     journal.switch(true).unwrap();
-    assert_eq!(length(), step);
-    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * step as usize])]);
+    assert_eq!(length(), first);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * first as usize])]);
     journal.append(&mut large).unwrap();
     assert_eq!(numbers(folder.path()), [1]);
 }
