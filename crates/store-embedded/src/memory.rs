@@ -121,10 +121,10 @@ impl Memory {
         !closed.is_empty()
     }
 
-    /// Whether commits come faster than the drain writes: there is as much as a whole generation in
-    /// addition to the one that it writes.
+    /// Whether commits may come faster than the drain writes: the data file lacks half of what would
+    /// make writes wait.
     pub(super) fn is_drain_behind(&self) -> bool {
-        self.dirty_bytes() > 2 * self.generation_bytes_max
+        self.dirty_bytes() > self.dirty_bytes_max / 2
     }
 
     /// Rows that the data file lacks, at most.

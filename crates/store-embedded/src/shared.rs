@@ -24,6 +24,8 @@ pub(super) struct Shared {
     pub(super) checkpoints_without_room: AtomicU64,
     /// Number of checkpoints made so far.
     pub(super) checkpoints: AtomicU64,
+    /// Whether a writer has waited for room since the drain began.
+    pub(super) is_drain_awaited: AtomicBool,
     pub(super) room: Room,
     /// Maximum bytes of data, if there is a bound.
     pub(super) data_bytes_max: OnceLock<Arc<AtomicU64>>,
@@ -41,6 +43,7 @@ impl Shared {
             is_unsynced: AtomicBool::new(false),
             checkpoints_without_room: AtomicU64::new(0),
             checkpoints: AtomicU64::new(0),
+            is_drain_awaited: AtomicBool::new(false),
             room: Room::default(),
             data_bytes_max: OnceLock::new(),
             lacks_room: LogThrottle::default(),

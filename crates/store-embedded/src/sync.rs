@@ -40,6 +40,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(50);
 const REST_FACTOR: u32 = 3;
 /// The longest rest after a slice.
 const REST_MAX: Duration = Duration::from_millis(50);
+/// A drain rests no more after this time, so that checkpoints stay frequent.
+const RESTS_MAX: Duration = Duration::from_secs(5);
 
 /// Bytes that one step of the drain writes if room is short. Each row may change a different page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
@@ -138,7 +140,7 @@ impl Work {
         loop {
             let is_short = self.shared.room.is_short();
             let left = match is_short {
-                // The request came during a drain.
+                // The request came while the drain rested.
                 _ if wants_checkpoint.load(Ordering::SeqCst) => Duration::ZERO,
                 true => SHORT_INTERVAL,
                 false => interval.saturating_sub(checked_at.elapsed()),
@@ -166,6 +168,7 @@ impl Work {
             } else {
                 self.drain_if_large(&pace, &mut last)
             };
+            self.shared.is_drain_awaited.store(false, Ordering::SeqCst);
             match made.and_then(|()| self.measure_room()) {
                 Ok(()) => {
                     let failed = &self.shared.checkpoints_without_room;
@@ -292,8 +295,7 @@ impl Work {
                 writeback::begin(data);
             }
             if let Some(pace) = pace {
-                let Shared { memory, room, .. } = &*self.shared;
-                pace.rest(begun.elapsed(), memory.is_drain_behind() || room.is_short());
+                pace.rest(begun.elapsed(), self.is_hurried());
             }
             begun = Instant::now();
             Ok(())
@@ -317,6 +319,15 @@ impl Work {
         step()?;
         let small = SMALL_SLICE_BYTES;
         drain::write(environment, rows, closed, small, step).map_err(page_not_written)
+    }
+
+    /// Whether writes wait for the drain, or soon may.
+    fn is_hurried(&self) -> bool {
+        let Shared { memory, room, .. } = &*self.shared;
+        self.shared.is_drain_awaited.load(Ordering::SeqCst)
+            || memory.is_drain_behind()
+            || room.is_short()
+            || room.is_tight(memory.dirty_bytes() as u64)
     }
 
     /// Measures how much room there is.
@@ -386,28 +397,30 @@ impl Work {
 /// How fast a drain writes.
 struct Pace<'w> {
     woken: &'w Receiver<()>,
-    /// Whether somebody waits for its end.
-    is_awaited: Cell<bool>,
+    begun: Instant,
+    /// Whether the store is being closed.
+    is_closing: Cell<bool>,
 }
 
 impl<'w> Pace<'w> {
-    /// Until `woken` gets something or is disconnected.
+    /// Begins now. The store is being closed once `woken` is disconnected.
     fn new(woken: &'w Receiver<()>) -> Self {
         Self {
             woken,
-            is_awaited: Cell::new(false),
+            begun: Instant::now(),
+            is_closing: Cell::new(false),
         }
     }
 
-    /// Rests after a slice that took `duration`, unless writes may soon have to wait for the drain
-    /// (`is_behind`).
-    fn rest(&self, duration: Duration, is_behind: bool) {
-        if is_behind || self.is_awaited.get() {
+    /// Rests after a slice that took `duration`, unless the drain is hurried.
+    fn rest(&self, duration: Duration, is_hurried: bool) {
+        if is_hurried || self.is_closing.get() || self.begun.elapsed() > RESTS_MAX {
             return;
         }
         let rest = duration.saturating_mul(REST_FACTOR).min(REST_MAX);
-        let is_awaited = self.woken.recv_timeout(rest) != Err(RecvTimeoutError::Timeout);
-        self.is_awaited.set(is_awaited);
+        let disconnected = Err(RecvTimeoutError::Disconnected);
+        self.is_closing
+            .set(self.woken.recv_timeout(rest) == disconnected);
     }
 }
 
@@ -429,38 +442,36 @@ impl Drop for Syncer {
 mod tests {
     use super::*;
 
-    const SLICE: Duration = Duration::from_millis(10);
+    const SLICE: Duration = Duration::from_millis(20);
 
-    /// How long a drain rests after a slice.
-    fn rest(pace: &Pace<'_>, is_behind: bool) -> Duration {
+    /// Whether a drain rests after a slice.
+    fn rests(pace: &Pace<'_>, is_hurried: bool) -> bool {
         let begun = Instant::now();
-        pace.rest(SLICE, is_behind);
-        begun.elapsed()
+        pace.rest(SLICE, is_hurried);
+        begun.elapsed() >= REST_MAX
     }
 
     #[test]
-    fn a_drain_rests_unless_it_is_behind() {
+    fn a_drain_rests_unless_it_is_hurried() {
         let (_wake, woken) = mpsc::sync_channel(1);
         let pace = Pace::new(&woken);
-        assert!(rest(&pace, false) >= SLICE * REST_FACTOR);
-        assert!(rest(&pace, true) < SLICE);
+        assert!(rests(&pace, false) && !rests(&pace, true));
     }
 
     #[test]
-    fn a_drain_rests_no_more_once_somebody_waits_for_it() {
+    fn a_request_for_a_checkpoint_ends_one_rest() {
         let (wake, woken) = mpsc::sync_channel(1);
         let pace = Pace::new(&woken);
         wake.send(()).unwrap();
-        for _ in 0..10 {
-            assert!(rest(&pace, false) < SLICE);
-        }
+        assert!(!rests(&pace, false) && rests(&pace, false));
     }
 
     #[test]
-    fn a_drain_rests_no_more_when_the_store_is_closed() {
+    fn a_drain_does_not_rest_when_the_store_is_closed() {
         let (wake, woken) = mpsc::sync_channel(1);
-        drop(wake);
         let pace = Pace::new(&woken);
-        assert!(rest(&pace, false) < SLICE);
+        drop(wake);
+        assert!(!rests(&pace, false));
+        assert!(pace.is_closing.get());
     }
 }

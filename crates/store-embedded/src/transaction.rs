@@ -281,6 +281,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
             ..
         } = room;
         shared.check()?;
+        shared.is_drain_awaited.store(true, Ordering::SeqCst);
         if is_journal_long && let Some(error) = store.archive_status().and_then(|one| one.error) {
             let blocked = Arc::new(ArchiveBlocked(error));
             return Err(StoreError::Unavailable(blocked));
