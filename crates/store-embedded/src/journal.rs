@@ -70,8 +70,8 @@ pub(super) use self::read::Survey;
 /// The initial length of a journal file, in bytes. If the disk is full, commits that remove rows
 /// use it.
 const INITIAL_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes by which a journal file grows further. Clients wait while a step is written and synced, so a large
-/// one takes too long.
+/// Bytes by which a journal file grows further. Clients wait while a step is written and synced, so
+/// a large one takes too long.
 const STEP_BYTES: u64 = 256 * 1024;
 
 /// Bytes allocated at a time if there is no room for a whole step.

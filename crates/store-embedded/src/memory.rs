@@ -121,8 +121,8 @@ impl Memory {
         !closed.is_empty()
     }
 
-    /// Whether commits may come faster than the drain writes: the data file lacks half of what would
-    /// make writes wait.
+    /// Whether commits may come faster than the drain writes: the data file lacks half of what
+    /// would make writes wait.
     pub(super) fn is_drain_behind(&self) -> bool {
         self.dirty_bytes() > self.dirty_bytes_max / 2
     }

@@ -1,7 +1,6 @@
 //! The thread that writes commits into the data file and makes checkpoints. If commits do not
 //! sync the journal, a second thread does, because the first may be busy for a long time.
 
-use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -183,7 +182,7 @@ impl Work {
                 Err(error) => return self.failed(error),
             }
         }
-        if let Err(error) = self.end(&mut last) {
+        if let Err(error) = self.end(&Pace::new(woken), &mut last) {
             self.failed(error);
         }
     }
@@ -221,7 +220,7 @@ impl Work {
         if let Some(archiving) = &self.archiving {
             archiving.wake();
         }
-        self.drain(Some(pace), last)?;
+        self.drain(pace, last)?;
         *last = self.checkpoints.take(&self.environment)?;
         tracing::debug!(
             duration_ms = started.elapsed().as_millis(),
@@ -250,11 +249,11 @@ impl Work {
         {
             self.shared.memory.close(&mut writer.dirty);
         }
-        self.drain(Some(pace), last)
+        self.drain(pace, last)
     }
 
-    /// Writes the closed generations into the data file. Without a pace, as fast as it can.
-    fn drain(&self, pace: Option<&Pace<'_>>, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    /// Writes the closed generations into the data file.
+    fn drain(&self, pace: &Pace<'_>, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let mut last_closed = self.shared.memory.last_closed();
         while let Some(until) = last_closed
             && let Some(closed) = self.shared.memory.oldest_closed()
@@ -276,13 +275,13 @@ impl Work {
         Ok(())
     }
 
-    /// Writes a generation into the data file. If there is no room, it is written in small steps with a
-    /// checkpoint after each. A checkpoint frees the pages that only the previous one needs, so a
-    /// step needs room only for the pages that it changes.
+    /// Writes a generation into the data file. If there is no room, it is written in small steps
+    /// with a checkpoint after each. A checkpoint frees the pages that only the previous one needs,
+    /// so a step needs room only for the pages that it changes.
     fn write(
         &self,
         closed: &Closed,
-        pace: Option<&Pace<'_>>,
+        pace: &Pace<'_>,
         last: &mut Checkpoint,
     ) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
@@ -294,9 +293,7 @@ impl Work {
             if let Some(data) = &data {
                 writeback::begin(data);
             }
-            if let Some(pace) = pace {
-                pace.rest(begun.elapsed(), self.is_hurried());
-            }
+            pace.rest(begun.elapsed(), self.is_hurried());
             begun = Instant::now();
             Ok(())
         });
@@ -323,7 +320,7 @@ impl Work {
 
     /// Whether writes wait for the drain, or soon may.
     fn is_hurried(&self) -> bool {
-        let Shared { memory, room, .. } = &*self.shared;
+        let (memory, room) = (&self.shared.memory, &self.shared.room);
         self.shared.is_drain_awaited.load(Ordering::SeqCst)
             || memory.is_drain_behind()
             || room.is_short()
@@ -351,12 +348,12 @@ impl Work {
 
     /// Closes the store cleanly, with everything in the data file. If there is no room for that,
     /// the journal and the checkpoint stay.
-    fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    fn end(&self, pace: &Pace<'_>, last: &mut Checkpoint) -> Result<(), heed::Error> {
         self.journal.sync()?;
         self.shared
             .memory
             .close(&mut self.shared.writer.lock().dirty);
-        if let Err(error) = self.drain(None, last) {
+        if let Err(error) = self.drain(pace, last) {
             if write_lacks_room(&error) {
                 tracing::warn!(%error, "no room for the data file: the journal has the rest");
                 return Ok(());
@@ -398,29 +395,27 @@ impl Work {
 struct Pace<'w> {
     woken: &'w Receiver<()>,
     begun: Instant,
-    /// Whether the store is being closed.
-    is_closing: Cell<bool>,
 }
 
 impl<'w> Pace<'w> {
-    /// Begins now. The store is being closed once `woken` is disconnected.
+    /// Begins now.
     fn new(woken: &'w Receiver<()>) -> Self {
         Self {
             woken,
             begun: Instant::now(),
-            is_closing: Cell::new(false),
         }
     }
 
-    /// Rests after a slice that took `duration`, unless the drain is hurried.
+    /// Rests after a slice that took `duration`, unless the drain is hurried or the store is being
+    /// closed.
     fn rest(&self, duration: Duration, is_hurried: bool) {
-        if is_hurried || self.is_closing.get() || self.begun.elapsed() > RESTS_MAX {
+        if is_hurried || self.begun.elapsed() > RESTS_MAX {
             return;
         }
         let rest = duration.saturating_mul(REST_FACTOR).min(REST_MAX);
-        let disconnected = Err(RecvTimeoutError::Disconnected);
-        self.is_closing
-            .set(self.woken.recv_timeout(rest) == disconnected);
+        // Returns at once if there is a request, or nobody is left who could make one. A request
+        // stays in `wants_checkpoint`.
+        let _ = self.woken.recv_timeout(rest);
     }
 }
 
@@ -471,7 +466,6 @@ mod tests {
         let (wake, woken) = mpsc::sync_channel(1);
         let pace = Pace::new(&woken);
         drop(wake);
-        assert!(!rests(&pace, false));
-        assert!(pace.is_closing.get());
+        assert!(!rests(&pace, false) && !rests(&pace, false));
     }
 }
